@@ -86,6 +86,7 @@ export const actionRows: ReadonlyArray<{ action: AuditAction; words: string }> =
   { action: 'migration.export', words: 'Package exported' },
   { action: 'migration.import', words: 'Package imported' },
   { action: 'backup.create', words: 'Backup created' },
+  { action: 'backup.restore', words: 'Started from a restored backup' },
   { action: 'audit.export', words: 'Audit log exported' },
   { action: 'audit.rotate_key', words: 'Key of the audit log replaced' },
   { action: 'cluster.rekey', words: 'Key of the cluster replaced' },

@@ -1,3 +1,4 @@
+import { noteRestore } from './restored.js'
 import { requiresSignatures, trustsClock } from './signers.js'
 import { openAdminToken } from '../access/admin-token.js'
 import { finishRestore } from '../carry/backup/place.js'
@@ -71,6 +72,7 @@ export async function serveLocally({
       log
     }
     const front = createFront(world, admin)
+    await noteRestore({ store, home, audit: front.audit })
     const services = createServices(world, front)
     opened.push(() => services.deployer.stop({ wait: true }))
     const http = createListener(front, { base: '', publicUrl: null, log })

@@ -1,3 +1,4 @@
+import { noteRestore } from './restored.js'
 import { requiresSignatures, trustsClock } from './signers.js'
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
@@ -205,6 +206,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     rest.warnOfUsers(store, report)
     const services = createServices(world, front)
     opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
+    await noteRestore({ store, home, audit: front.audit })
     await services.headers.sealStored()
     await services.deployer.recover()
     opened.push(() => services.deployer.stop({ wait: false }))

@@ -11,6 +11,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import type { HubRole, ReplicatedStore } from '../cluster/replicated-store.js'
+import { noteRestore } from './restored.js'
 import { createTable } from './table.js'
 import { createFront, type Front, type Reporter, type World } from './front.js'
 import { createServices, type Services } from './services.js'
@@ -73,7 +74,7 @@ export function openTerms(needs: TermsNeeds) {
     active = prepare(needs, wanted)
     await end(before)
     if (!wanted) return
-    await lead(active)
+    await lead(active, needs.world.home)
     report('This hub leads the cluster now')
   }
 
@@ -152,8 +153,9 @@ function startReviews(store: FencedStore, { named, sessions }: Front): () => voi
 }
 
 /** Recovers what the leader before left, and begins the background work. */
-async function lead(active: Active): Promise<void> {
+async function lead(active: Active, home: World['home']): Promise<void> {
   const { front, services } = active.term
+  await noteRestore({ store: active.store, home, audit: front.audit })
   await services.headers.sealStored()
   await services.deployer.recover()
   await services.pieces.load()

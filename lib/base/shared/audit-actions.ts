@@ -79,6 +79,7 @@ export const auditActions = [
   'migration.export',
   'migration.import',
   'backup.create',
+  'backup.restore',
   'audit.export',
   'audit.rotate_key',
   'cluster.rekey',

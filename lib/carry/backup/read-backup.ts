@@ -15,6 +15,7 @@ import { applicationId, migrate, schemaVersion, versionOf } from '../../core/sto
 import { deploymentStates } from '../../core/store/tables/deployments.js'
 import { withNodes } from '../../core/store/tables/fleet.js'
 import { readProjects } from '../../core/store/tables/projects.js'
+import { listSigningKeys } from '../../core/store/tables/signing-keys.js'
 import {
   type BackupFile,
   backupFormat,
@@ -217,6 +218,8 @@ export interface DatabaseContents {
   deployments: number
   /** Ids of the deployments whose archive is recorded but missing from the backup. */
   missingArchives: string[]
+  /** Names of the keys that it trusts to sign releases. */
+  signingKeys: string[]
 }
 
 interface Given {
@@ -244,7 +247,8 @@ export async function checkDatabase(file: Uint8Array, { path, archives }: Given)
     return {
       projects: withNodes(memory, readProjects(memory, ['id', 'name', 'deployPath'])),
       deployments: states.length,
-      missingArchives: states.filter(({ id, hasArtifact }) => hasArtifact && !archives.has(id)).map(({ id }) => id)
+      missingArchives: states.filter(({ id, hasArtifact }) => hasArtifact && !archives.has(id)).map(({ id }) => id),
+      signingKeys: listSigningKeys(memory).flatMap(({ name, revokedAt }) => (revokedAt === null ? [name] : []))
     }
   } catch (error) {
     throw error instanceof Refusal

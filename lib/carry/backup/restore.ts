@@ -1,5 +1,5 @@
 import { instantOf } from '../../base/clock.js'
-import { chown, copyFile, lstat, mkdir, open, readdir, realpath, rmdir, utimes } from 'node:fs/promises'
+import { chown, copyFile, lstat, mkdir, open, readdir, readFile, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileSeconds, freeBytes, replaceFile, syncDirectory } from '../../base/files.js'
 import { refuseLooseHome, restoredName } from '../../base/config/home.js'
@@ -17,6 +17,7 @@ import {
   removeUnfinished
 } from './place.js'
 import { type Backup, writerInto } from './read-backup.js'
+import { type Kept, readKept, type RestoredFile } from './revoked.js'
 
 /** The target directory and the options of a restore. */
 export interface RestoreRequest extends Reading {
@@ -34,12 +35,24 @@ const besideJournals = /\.(undo|helper|manifest|scripted)$/
 /** Number of files that are synced at the same time. */
 const syncsAbreast = 16
 
+/** The keys of `svc serve --require-signatures`. */
+const signersName = 'keys/allowed_signers'
+
+/** The result of a restore. */
+export interface Restored {
+  /** The directory that the old files were moved to; null if there were none. */
+  aside: string | null
+  /** What is kept of the replaced database; null if there was none that can be read. */
+  kept: Kept | null
+  /** Whether `keys/allowed_signers` stays as it was, and differs from that of the backup. */
+  signers: boolean
+}
+
 /**
  * Replaces the contents of a data directory with a backup, all of it or nothing (place.ts), accessible to its owner
- * only. `aside` is the directory that the old files were moved to; null if there were none. Refuses `in_use`,
- * `not_empty`, `no_space`, `backup_damaged`, `unsafe_home`, `restore_unfinished`.
+ * only. Refuses `in_use`, `not_empty`, `no_space`, `backup_damaged`, `unsafe_home`, `restore_unfinished`.
  */
-export async function restoreBackup(backup: Backup, request: RestoreRequest): Promise<{ aside: string | null }> {
+export async function restoreBackup(backup: Backup, request: RestoreRequest): Promise<Restored> {
   const made = await mkdir(request.directory, { recursive: true, mode: 0o700 })
   try {
     const directory = await realpath(request.directory)
@@ -69,17 +82,15 @@ export async function refuseContents(directory: string): Promise<void> {
   throw new Refusal('conflict', 'not_empty', sentence)
 }
 
-async function restoreInto(
-  directory: string,
-  backup: Backup,
-  request: RestoreRequest
-): Promise<{ aside: string | null }> {
+async function restoreInto(directory: string, backup: Backup, request: RestoreRequest): Promise<Restored> {
   await finishRestore(directory)
   if (!request.force) await refuseContents(directory)
   await refuseFull(directory, backup.summary.bytes)
   const building = join(directory, buildingPrefix + request.ids.token().slice(0, 8))
   try {
-    await build(building, backup, request)
+    const kept = await readKept(directory)
+    await build(building, backup, { ...request, kept })
+    const signers = await keepSigners(directory, placesWithin(building).data)
     await keepJournals(directory, placesWithin(building).data)
     const isOccupied = (await findContents(directory)).length > 0
     const at = instantOf(request.clock).slice(0, 19).replaceAll(':', '-')
@@ -87,20 +98,25 @@ async function restoreInto(
     await giveTo(directory, aside === null ? [building] : [building, aside])
     request.signal?.throwIfAborted()
     await commitRestore(directory, building)
-    return { aside }
+    return { aside, kept, signers }
   } catch (error) {
     await removeUnfinished(building)
     throw explain(error, directory)
   }
 }
 
-async function build(building: string, backup: Backup, { onProgress, signal }: Reading): Promise<void> {
+async function build(
+  building: string,
+  backup: Backup,
+  { onProgress, signal, kept }: Reading & { kept: Kept | null }
+): Promise<void> {
   const { data } = placesWithin(building)
   const placeOf = ({ path }: BackupFile): string => join(data, ...path.split('/'))
   const directories = new Set([data, join(data, deploymentsName), ...backup.files.map(file => dirname(placeOf(file)))])
   for (const directory of directories) await mkdir(directory, { recursive: true, mode: 0o700 })
   await backup.readAll({ ...(onProgress && { onProgress }), signal, write: writerInto(placeOf) })
-  await replaceFile(join(data, restoredName), '', 0o600)
+  const restored: RestoredFile = { backupAt: backup.summary.createdAt, ...(kept ?? { revoked: [], sequences: {} }) }
+  await replaceFile(join(data, restoredName), JSON.stringify(restored), 0o600)
   const waiting = [...backup.files]
   const settle = async (): Promise<void> => {
     for (let file = waiting.pop(); file !== undefined; file = waiting.pop())
@@ -108,6 +124,20 @@ async function build(building: string, backup: Backup, { onProgress, signal }: R
   }
   await Promise.all(Array.from({ length: syncsAbreast }, settle))
   for (const directory of directories) await syncDirectory(directory)
+}
+
+/**
+ * Keeps the list of allowed signers that the owner of the machine has there, if there is one: that of the backup may have keys
+ * that were removed since. Returns whether it kept another one than the backup has.
+ */
+async function keepSigners(directory: string, data: string): Promise<boolean> {
+  const [own, backedUp] = await Promise.all(
+    [directory, data].map(top => readFile(join(top, signersName)).catch(() => null))
+  )
+  if (own == null || backedUp?.equals(own)) return false
+  await mkdir(join(data, 'keys'), { recursive: true, mode: 0o700 })
+  await replaceFile(join(data, signersName), own.toString(), 0o600)
+  return true
 }
 
 /**

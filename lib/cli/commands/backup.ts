@@ -1,7 +1,7 @@
 import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { type Backup, openBackup } from '../../carry/backup/read-backup.js'
-import { refuseContents, restoreBackup } from '../../carry/backup/restore.js'
+import { refuseContents, type Restored, restoreBackup } from '../../carry/backup/restore.js'
 import { sealFile, sealStream } from '../../carry/backup/format.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'
@@ -229,13 +229,16 @@ interface Done {
   directory: string | null
   /** New path of the previous data directory; null if there was none. */
   aside: string | null
+  /** What it kept of the replaced data directory; null if there was no database that can be read. */
+  kept: Restored['kept']
+  signers: boolean
 }
 
 async function check({ output }: Context, backup: Backup, signal: AbortSignal): Promise<Done> {
   return await withProgress(output.progress('Checking'), async bar => {
     await backup.readAll({ signal, onProgress: done => bar.update(done, backup.summary.bytes) })
     bar.end(`Checked ${formatBytes(backup.summary.bytes)}: the backup is complete`)
-    return { directory: null, aside: null }
+    return { directory: null, aside: null, kept: null, signers: false }
   })
 }
 
@@ -246,7 +249,7 @@ async function restore(
   return await withProgress(output.progress('Restoring'), async bar => {
     const onProgress = (done: number): void => bar.update(done, backup.summary.bytes)
     const { directory } = home
-    const { aside } = await restoreBackup(backup, {
+    const restored = await restoreBackup(backup, {
       directory,
       force,
       clock: systemClock,
@@ -255,7 +258,7 @@ async function restore(
       signal
     })
     bar.end(`Restored ${formatBytes(backup.summary.bytes)} in ${countOf(backup.summary.files, 'file')}`)
-    return { directory, aside }
+    return { directory, ...restored }
   })
 }
 
@@ -265,7 +268,26 @@ interface Report extends Done {
   json: boolean
 }
 
-async function report({ output }: Context, { backup, directory, aside, isCheck, json }: Report): Promise<void> {
+/** Says which keys are trusted again, and which are not. */
+function reportKeys({ output }: Context, { backup, kept, signers }: Report): void {
+  const { signingKeys } = backup.database
+  if (signers)
+    output.warn('keys/allowed_signers was left as it was in this data directory: the one in the backup is another')
+  if (signingKeys.length === 0) return
+  if (kept !== null) {
+    const revoked = kept.revoked.length
+    if (revoked > 0) output.note(`${countOf(revoked, 'key')} revoked before the restore stay so.`)
+    return
+  }
+  output.warn(
+    `the backup trusts ${countOf(signingKeys.length, 'key')} to sign releases: ${signingKeys.join(', ')}. It does not know what was ` +
+      `revoked after ${backup.summary.createdAt}: look at "svc keys list", and revoke again with "svc keys revoke"`
+  )
+}
+
+async function report(context: Context, given: Report): Promise<void> {
+  const { output } = context
+  const { backup, directory, aside, isCheck, json } = given
   const { summary, database } = backup
   const { projects, deployments, missingArchives } = database
   const places = await lookAtPlaces(projects)
@@ -274,7 +296,8 @@ async function report({ output }: Context, { backup, directory, aside, isCheck, 
     .map(({ id, name, deployPath }) => ({ id, name, deployPath }))
   if (json) {
     const counts = { projects: projects.length, deployments }
-    return output.json({ directory, aside, backup: summary, ...counts, missingArchives, missingTargets })
+    const keys = { trustedKeys: database.signingKeys, keptRevocations: given.kept?.revoked.length ?? null }
+    return output.json({ directory, aside, backup: summary, ...counts, missingArchives, missingTargets, ...keys })
   }
   output.print(
     `Backup of ${summary.directory} on ${summary.host}, created at ${summary.createdAt} by svc ${summary.version}`
@@ -284,6 +307,7 @@ async function report({ output }: Context, { backup, directory, aside, isCheck, 
   )
   if (aside !== null) output.print(`The previous data directory was moved to ${aside}`)
   if (directory !== null) output.print(`Data directory: ${directory}`)
+  if (directory !== null) reportKeys(context, given)
   for (const note of summary.notes) output.warn(`not in the backup: ${note}`)
   for (const id of missingArchives)
     output.warn(`the archive of deployment ${id} is not in the backup: you cannot roll back to it`)

@@ -39,7 +39,7 @@ async function stageOf(t: Test) {
 
 t.test('creates a missing directory with the contents and times of the backup', async t => {
   const { directory, restore, isRestored } = await stageOf(t)
-  t.strictSame(await restore(), { aside: null })
+  t.strictSame(await restore(), { aside: null, kept: null, signers: false })
   t.ok(isRestored())
   t.strictSame(readdirSync(directory).sort(), ['config.json', 'deployments', 'svc.db', 'svc.restored'])
   const stats = statSync(join(directory, 'config.json'))
@@ -64,6 +64,15 @@ t.test('refuses a directory with contents, and moves them aside with force', asy
   const { aside } = await restore({ force: true })
   t.ok(isRestored())
   t.equal(readFileSync(join(aside as string, 'svc.db'), 'utf8'), 'precious')
+})
+
+t.test('keeps the keys that the owner of the machine trusts now', async t => {
+  const { directory, restore } = await stageOf(t)
+  const signers = join(directory, 'keys/allowed_signers')
+  mkdirSync(join(directory, 'keys'), { recursive: true, mode: 0o700 })
+  writeFileSync(signers, 'ana ssh-ed25519 AAAA')
+  t.match(await restore({ force: true }), { signers: true })
+  t.equal(readFileSync(signers, 'utf8'), 'ana ssh-ed25519 AAAA')
 })
 
 t.test('refuses a directory in use', async t => {

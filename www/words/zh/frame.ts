@@ -565,6 +565,7 @@ export const words: Words = {
   'Package exported': '数据包已导出',
   'Package imported': '数据包已导入',
   'Backup created': '备份已创建',
+  'Started from a restored backup': '已从恢复的备份启动',
   'Audit log exported': '审计日志已导出',
   'Key of the audit log replaced': '审计日志的密钥已更换',
   'Old entries removed': '旧条目已删除',

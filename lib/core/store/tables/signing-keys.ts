@@ -100,3 +100,32 @@ export function highestSequence(db: Reader, projectId: string): number | null {
     WHERE deployId IN (SELECT id FROM deployments WHERE projectId = ?)`
   return db.all(sql, projectId).map(readSequence)[0] ?? null
 }
+
+const readHighest = rowReader<{ projectId: string; sequence: number }>('attestations', {
+  projectId: text,
+  sequence: number
+})
+
+/** Returns `highestSequence` of each project that has one. */
+export function highestSequences(db: Reader): Record<string, number> {
+  const sql = `SELECT d.projectId AS projectId, max(a.sequence) AS sequence FROM attestations a
+    JOIN deployments d ON d.id = a.deployId WHERE a.sequence IS NOT NULL GROUP BY d.projectId`
+  return Object.fromEntries(
+    db
+      .all(sql)
+      .map(readHighest)
+      .map(({ projectId, sequence }) => [projectId, sequence])
+  )
+}
+
+/**
+ * Notes that a project had a release of this sequence whose record is gone: at the newest release that it still has. Does
+ * nothing if there is none, or if its own sequence is higher.
+ */
+export function raiseSequence(tx: Transaction, projectId: string, sequence: number): void {
+  const highest = highestSequence(tx, projectId)
+  if (highest === null || highest >= sequence) return
+  const sql = `UPDATE attestations SET sequence = ? WHERE sequence = ?
+    AND deployId IN (SELECT id FROM deployments WHERE projectId = ?)`
+  tx.run(sql, sequence, highest, projectId)
+}

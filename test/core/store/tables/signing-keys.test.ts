@@ -8,9 +8,11 @@ import {
   findSigningKey,
   firstAccepted,
   highestSequence,
+  highestSequences,
   insertSigningKey,
   listSigningKeys,
   putAttestation,
+  raiseSequence,
   uncountSequence,
   updateSigningKey
 } from '../../../../lib/core/store/tables/signing-keys.js'
@@ -65,12 +67,22 @@ t.test('statements, and the deployments of a key', async t => {
   await store.write(tx => countSequence(tx, 'dep_1'))
   t.equal(highestSequence(store, 'proj_a'), 7)
   t.equal(highestSequence(store, 'proj_b'), null)
+  t.strictSame(highestSequences(store), { proj_a: 7 })
+  // A restore knows of later releases, whose records are gone.
+  for (const [project, given, highest] of [
+    ['proj_a', 6, 7],
+    ['proj_a', 9, 9],
+    ['proj_b', 9, null]
+  ] as const) {
+    await store.write(tx => raiseSequence(tx, project, given))
+    t.equal(highestSequence(store, project), highest)
+  }
   // What becomes of the record later changes nothing.
   await store.write(tx => {
     updateDeployment(tx, 'dep_1', { statement: { ...claim, sequence: 1 }, placed: null, status: 'failed' })
     countSequence(tx, 'dep_1')
   })
-  t.equal(highestSequence(store, 'proj_a'), 7)
+  t.equal(highestSequence(store, 'proj_a'), 9)
   t.equal(countsSequence(store, 'dep_1'), true)
   await store.write(tx => uncountSequence(tx, 'dep_1'))
   t.equal(highestSequence(store, 'proj_a'), null)
