@@ -210,7 +210,8 @@ t.test('reads projects, deployments and missing archives from a database', async
   t.strictSame(await checkDatabase(file, given('dep_b')), {
     projects: [{ id, name, deployPath, nodes: 0 }],
     deployments: 3,
-    missingArchives: ['dep_a']
+    missingArchives: ['dep_a'],
+    signingKeys: []
   })
   t.match(await checkDatabase(file, given('dep_a', 'dep_b')), { missingArchives: [] })
 })

@@ -13,7 +13,7 @@ import type { Changes } from '../../server/changes.js'
 import { type Client, Refused, serverNow, Unreachable } from '../../server/client.js'
 import type { BrowserKey } from '../../browser-key.js'
 import { isProxyLimit, upload, type UploadOptions } from '../../server/upload.js'
-import { commandView, curlCommand, ownToken, pushCommand, tokenHint } from '../projects/project-fields.js'
+import { commandView, curlCommand, ownToken, pushCommand, pushWords, tokenHint } from '../projects/project-fields.js'
 import { serverAddress } from '../../dom/address.js'
 import type { Chosen } from './svc-pack.js'
 import { maskWords } from '../base/words.js'
@@ -266,7 +266,7 @@ export class SvcProjectDeploy extends SvcElement {
           <h3>${t('Push from a terminal')}</h3>
           ${this.#command(pushCommand)}
           <p class="muted small">
-            ${t('Run this once at the top of your repository, and replace dist with your build directory. After that, run:')} <code>svc push</code><br>
+            ${t('Run this once at the top of your repository, and replace dist with your build directory. After that, run:')} <code>${pushWords(this.project)}</code><br>
             ${tokenHint(this.project)}
           </p>
           <details>
@@ -292,7 +292,7 @@ export class SvcProjectDeploy extends SvcElement {
     return html`
       <p class="signatures">
         ${lines.join(' ')}<br>
-        <code translate="no">svc push --sign-key ~/.ssh/id_ed25519${sbom === 'require' ? ' --sbom sbom.json' : ''}</code>
+        <code translate="no">${pushWords(this.project)}</code>
       </p>`
   }
 

@@ -28,8 +28,9 @@ export class SvcSign extends SvcElement {
       font-size: var(--size-13);
       overflow-wrap: anywhere;
 
-      .key { display: flex; align-items: start; gap: 8px; }
-      .key pre { flex: 1 1 0; min-width: 0; margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font-size: var(--size-12); }
+      details[open] { display: grid; gap: 8px; }
+      .key { display: flex; flex-wrap: wrap; align-items: start; gap: 8px; }
+      .key pre { flex: 1 1 260px; min-width: 0; margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; font-size: var(--size-12); }
       .own { display: flex; flex-wrap: wrap; gap: 8px; }
       .own button { min-height: 28px; padding: 2px 8px; font-size: var(--size-13); }
       summary { width: fit-content; color: var(--muted); cursor: pointer; }

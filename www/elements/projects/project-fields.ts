@@ -1,7 +1,7 @@
 import type { Client } from '../../server/client.js'
 import { html, type Template, keyed } from '../../dom/html.js'
 import { t } from '../../words/t.js'
-import type { Label } from '../../../lib/model/project.js'
+import type { Label, Project } from '../../../lib/model/project.js'
 import { said, type Said, css, SvcElement } from '../element.js'
 import { field, type Field } from '../base/form.js'
 
@@ -18,12 +18,19 @@ const usualOutput = 'dist'
  * `svc.config.json` belongs there, not among the served files. `token` is the real token for copying, or a masked one
  * for display. It is passed through a pipe from a shell builtin, so that no process list shows it.
  */
-export function pushCommand(project: { id: string }, server: string, token: string): string {
+export function pushCommand(project: Pick<Project, 'id' | 'policy'>, server: string, token: string): string {
   return [
     `printf %s ${quoted(token)} |`,
     `  svc init --server ${quoted(server)} --project ${quoted(project.id)} --out ${usualOutput} --token -`,
-    'svc push'
+    pushWords(project)
   ].join('\n')
+}
+
+/** Returns the command of a push as the policy of signatures takes it. */
+export function pushWords({ policy }: Pick<Project, 'policy'>): string {
+  const { require = 'off', sbom = 'off' } = policy.signatures ?? {}
+  const key = require === 'off' ? '' : ' --sign-key ~/.ssh/id_ed25519'
+  return `svc push${key}${sbom === 'require' ? ' --sbom sbom.json' : ''}`
 }
 
 /** Returns the commands of a first deployment. Each asks for what it needs, so a paste must not run ahead of the answers. */

@@ -381,7 +381,7 @@ export const words: Words = {
   'Sign it with the key of this browser': '用此浏览器的密钥签署',
   'Let the server trust this key': '让服务器信任此密钥',
   'An admin adds its public half under Settings → Access, or with svc keys trust. If the server was started with --require-signatures, its second line belongs into keys/allowed_signers, after a name.':
-    '管理员可在“设置 → 访问”中添加其公钥，或使用 svc keys trust。若服务器以 --require-signatures 启动，请将第二行连同前面的名称写入 keys/allowed_signers。',
+    '管理员可在“设置 → 访问权限”中添加其公钥，或使用 svc keys trust。若服务器以 --require-signatures 启动，请将第二行连同前面的名称写入 keys/allowed_signers。',
   'Forget this key': '忘记此密钥',
   'Before a deployment begins': '部署开始之前',
   'Nobody needs to approve it.': '无需任何人批准。',

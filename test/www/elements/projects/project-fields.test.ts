@@ -7,6 +7,7 @@ import {
   curlCommand,
   ownToken,
   pushCommand,
+  pushWords,
   tokenHint
 } from '../../../../www/elements/projects/project-fields.js'
 import { checkUserName } from '../../../../lib/cli/system-user.js'
@@ -56,7 +57,7 @@ t.test('the command that creates a project with its user survives any name', asy
   t.match(createCommand({ name: "a'; $(id)", path: '/srv/a b', user: 'a' }), `'a'\\''; $(id)' --path '/srv/a b'`)
 })
 
-const project = { id: 'proj_abc' }
+const project = { id: 'proj_abc', policy: {} }
 
 /** Returns the arguments and the standard input that a shell passes to the program `name` when it runs the commands. */
 function givenTo(name: string, commands: string): string[] {
@@ -80,6 +81,14 @@ t.test('quotes server and project for a shell, and pipes the token', async t => 
   ])
   t.equal(given[9], token, 'passed through standard input')
   t.equal(given[10], 'push')
+})
+
+t.test('a project that refuses unsigned releases is told how to sign', async t => {
+  const asking = (signatures: object) => pushWords({ policy: { signatures: signatures as never } })
+  t.equal(pushWords(project), 'svc push')
+  t.equal(asking({ require: 'off', sbom: 'off' }), 'svc push')
+  t.equal(asking({ require: 'warn', sbom: 'off' }), 'svc push --sign-key ~/.ssh/id_ed25519')
+  t.equal(asking({ require: 'refuse', sbom: 'require' }), 'svc push --sign-key ~/.ssh/id_ed25519 --sbom sbom.json')
 })
 
 t.test('keeps svc.config.json out of the served files', async t => {
