@@ -13,7 +13,6 @@ export const bundledFamilies = [
   'deployments',
   'rollback',
   'target',
-  'undo',
   'session',
   'installation',
   'completion',

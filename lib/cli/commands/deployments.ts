@@ -15,10 +15,8 @@ import {
   openProject,
   projectIdOf,
   type ProjectWish,
-  serverUrlOf,
-  openAdmin
+  serverUrlOf
 } from '../client/session.js'
-import type { Host } from '../host.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
 import {
   deploymentOperand,
@@ -26,15 +24,14 @@ import {
   projectDetails,
   projectOperand,
   serverOptions,
-  sharedOptions,
-  adminDetails,
-  adminOptions
+  sharedOptions
 } from '../common-options.js'
 import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
+import type { Host } from '../host.js'
 import { withMaskedToken } from '../project-options.js'
 import { deploymentColumns, headline, paintStatus, projectState } from '../terminal/deployments.js'
-import { withInterrupts, confirmation } from '../terminal/prompt.js'
+import { withInterrupts } from '../terminal/prompt.js'
 
 interface LogsOptions {
   deployId: string
@@ -169,32 +166,6 @@ export const commands = {
       const { client } = await openProject(context, options)
       const answer = await client.call('POST /api/deployments/:id/cancel', { id: operands.deployId })
       context.output.result(options.json, answer, `Cancelled ${operands.deployId}`)
-    }
-  }),
-
-  'archive delete': defineCommand({
-    operands: { deployId: deploymentOperand },
-    options: {
-      force: toggle('also delete an archive that an exact undo needs'),
-      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
-      json: sharedOptions.json,
-      ...adminOptions
-    },
-    details: `Nobody can roll back to the deployment afterwards. Its record, output and list of files stay. Refused while the
-archive is needed: the deployment is in progress, its files are in the target, or nodes
-get it.\n\n${adminDetails('admin')}`,
-    examples: [['archive delete dep_abcdefghijklmnop', 'delete the archive after confirmation']],
-    async run({ options, operands: { deployId } }, context) {
-      const isSure = confirmation(context, { yes: options.yes, what: 'Deleting an archive', done: 'deleted' })
-      const { client } = await openAdmin(context, options)
-      if (!(await isSure(`Delete the archive of ${deployId}? Nobody can roll back to it afterwards.`)))
-        return exitCodes.failed
-      const answer = await client.call('DELETE /api/deployments/:id/archive', {
-        id: deployId,
-        query: { force: options.force ? 'true' : undefined }
-      })
-      context.output.result(options.json, answer, `Deleted the archive of ${deployId}`)
-      return exitCodes.success
     }
   })
 } satisfies Family
