@@ -1,3 +1,4 @@
+import { abortForMany } from '../base/async.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { Refusal, invalid, notFound } from '../base/errors.js'
@@ -184,7 +185,7 @@ export class NamedTokens {
   /** Returns a signal that aborts when the token ends or its rights change. */
   ended(id: string): AbortSignal {
     let life = this.#lives.get(id)
-    if (life === undefined) this.#lives.set(id, (life = new AbortController()))
+    if (life === undefined) this.#lives.set(id, (life = abortForMany()))
     this.#watch()
     return life.signal
   }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { abortForMany } from '../base/async.js'
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { oneLine } from '../base/text.js'
@@ -358,7 +359,7 @@ export class Sessions {
 
   #lifeOf(id: string): AbortSignal {
     let life = this.#lives.get(id)
-    if (life === undefined) this.#lives.set(id, (life = new AbortController()))
+    if (life === undefined) this.#lives.set(id, (life = abortForMany()))
     return life.signal
   }
 

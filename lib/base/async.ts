@@ -1,4 +1,5 @@
 /* Asynchronous work: counts of it, closing in order, gates, slices of time, one piece of work per object. */
+import { setMaxListeners } from 'node:events'
 import { performance } from 'node:perf_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Refusal } from './errors.js'
@@ -192,6 +193,13 @@ export function perObject<K extends object, V>(make: (key: K) => V): (key: K) =>
     made.set(key, { value })
     return value
   }
+}
+
+/** Creates a controller whose signal many may wait for at once: from the eleventh on, Node warns of a leak. */
+export function abortForMany(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
 }
 
 /**

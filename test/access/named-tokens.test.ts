@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { NamedTokens } from '../../lib/access/named-tokens.js'
 import { isTokenText } from '../../lib/base/shared/token-text.js'
 import { listAudit } from '../../lib/core/store/tables/audit.js'
+import { isCrowded } from '../support/listened.js'
 import { openStage } from '../support/store.js'
 
 const actor = { name: 'admin', ip: '192.0.2.1' }
@@ -86,6 +87,7 @@ t.test('a token ends when it expires or is revoked, and only its holder is told'
   const one = await named.create({ name: 'one', role: 'viewer' }, actor)
   const two = await named.create({ name: 'two', role: 'viewer' }, actor)
   const life = named.ended(two.record.id)
+  t.equal(await isCrowded(life as AbortSignal), false, 'many streams may wait for it')
   await named.revoke(two.record.id, actor)
   t.equal(life.aborted, true, 'its streams end')
   t.same(ended, [two.record.id])

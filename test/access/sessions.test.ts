@@ -13,6 +13,7 @@ import { randomIds } from '../../lib/base/digests.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { listSessions } from '../../lib/core/store/tables/access.js'
+import { isCrowded } from '../support/listened.js'
 import { setClock } from '../support/clock.js'
 import { until } from '../support/until.js'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -158,6 +159,7 @@ t.test('a new admin token ends every session except the one that changed it', as
   const { sessions, begin, state, make, store } = await stageOf(t)
   const [own, other] = [await begin(), await begin()]
   const life = sessions.find(other.headers)?.ended()
+  t.equal(await isCrowded(life as AbortSignal), false, 'many streams may wait for it')
   await sessions.withNewToken(own.headers, async () => {
     state.token = 'the-second-token'
     t.ok(sessions.find(own.headers), 'even during the change')

@@ -2,6 +2,7 @@ import t from 'tap'
 import { getEventListeners } from 'node:events'
 import { setImmediate as nextTurn, setImmediate as turn } from 'node:timers/promises'
 import {
+  abortForMany,
   callAll,
   closing,
   createActivity,
@@ -11,6 +12,7 @@ import {
   perObject,
   withAnySignal
 } from '../../lib/base/async.js'
+import { isCrowded } from '../support/listened.js'
 
 t.test('counts work until it settles, whether it succeeds or fails', async t => {
   const activity = createActivity()
@@ -247,4 +249,8 @@ t.test('what `hold` throws is thrown before bytes are kept', async t => {
   })
   t.throws(() => gathered.add(Buffer.alloc(2000)), /no room/)
   t.equal(gathered.length, 0)
+})
+
+t.test('many may wait for the signal of a controller for many, without a warning of Node', async t => {
+  t.equal(await isCrowded(abortForMany().signal), false)
 })

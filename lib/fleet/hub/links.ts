@@ -4,6 +4,7 @@
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { abortForMany } from '../../base/async.js'
 import { type Clock, elapsedOf, instantOf } from '../../base/clock.js'
 import type { Sink } from '../../http/core/route.js'
 import { type DesiredLine, heartbeatMs, lostAfterMs } from '../../model/fleet-wire.js'
@@ -89,7 +90,7 @@ function createLink(
   clock: Clock,
   { nodeId, say, isOutdated = false }: { nodeId: string; say: Voice; isOutdated?: boolean }
 ) {
-  const ending = new AbortController()
+  const ending = abortForMany()
   const orders = new Map<string, DesiredLine>()
   let lines: DesiredLine[] = []
   let wake: (() => void) | null = null

@@ -3,6 +3,7 @@ import { createLinks, createPresence } from '../../../lib/fleet/hub/links.js'
 import type { DesiredLine, OrderLine } from '../../../lib/model/fleet-wire.js'
 import type { Voice } from '../../../lib/fleet/hub/voice.js'
 import { setClock } from '../../support/clock.js'
+import { isCrowded } from '../../support/listened.js'
 import { findNode } from '../../../lib/core/store/tables/fleet.js'
 import { ana, aNode, openFleet } from '../../support/fleet-stage.js'
 import type { Sink } from '../../../lib/http/core/route.js'
@@ -36,6 +37,7 @@ t.test('sends lines in order, and only the newest order of a project to a slow n
   const { sink, taken, release, settled } = heldSink()
   const running = link.run(sink)
   t.equal(links.find('node_a'), link)
+  t.equal(await isCrowded(link.ended), false, 'many relays may wait for its end')
   t.equal(link.send({ type: 'unplaced', projectId: 'p' }), 'queued')
   await settled()
   for (const attempt of [1, 2, 3]) link.send(order('proj_a', attempt))
