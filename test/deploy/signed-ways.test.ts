@@ -8,9 +8,10 @@ import { systemClock } from '../../lib/base/clock.js'
 import { insertSigningKey, updateSigningKey } from '../../lib/core/store/tables/signing-keys.js'
 import type { Run } from '../../lib/deploy/admission.js'
 import type { DeployNeeds } from '../../lib/deploy/needs.js'
+import type { Actor } from '../../lib/model/audit.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { createTreeDigest } from '../../lib/model/manifest.js'
-import { defaultSignatures, type SignaturePolicy } from '../../lib/model/policy.js'
+import { defaultApproval, defaultSignatures, type SignaturePolicy } from '../../lib/model/policy.js'
 import type { Statement } from '../../lib/model/statement.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { type EntryPlan, makeZip } from '../support/make-zip.js'
@@ -187,6 +188,20 @@ t.test('a release that waits is judged when it begins', async t => {
   await push({ 'index.html': 'newer' }, 101)
   t.match(await endOf(earlier), { status: 'failed', errorMessage: /it was signed earlier/ })
   t.equal(read('index.html'), 'newer')
+})
+
+t.test('an approval that comes after the statement has expired', async t => {
+  const { stage, shop, signed, read } = await scene(t)
+  await stage.change(shop, { policy: { ...shop.policy, approval: defaultApproval } })
+  const notAfter = new Date(Date.now() + 1500).toISOString()
+  const waits = await stage.push(shop, files, { sent: signed(files, { notAfter }) })
+  t.match(stage.row(waits.deployId), { status: 'queued', heldFor: 'approval' })
+  while (new Date().toISOString() < notAfter) await sleep(100)
+  const bo: Actor = { name: 'bo', ip: null, role: 'operator', token: { id: 'tok_bo', name: 'bo' } }
+  const treeSha256 = stage.row(waits.deployId).treeSha256 ?? ''
+  await stage.deployer.approve(waits.deployId, { actor: bo, treeSha256 })
+  t.match(await endOf(waits), { status: 'failed', errorMessage: /The statement has expired/ })
+  t.equal(read('index.html'), 'old')
 })
 
 t.test('an archive that somebody changes while it waits, or before it is promoted', async t => {
