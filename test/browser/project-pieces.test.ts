@@ -48,6 +48,27 @@ t.test('a large zip goes in pieces, and on after a broken connection', { skip },
   t.ok(bytes.equals(readFileSync(join(stage.sites, 'storefront/large.bin'))))
 })
 
+t.test('after a reload of the page, the same file continues what was begun', { skip }, async t => {
+  const { stage, page, deployed, deploy } = await openProject(t)
+  const bytes = randomBytes(33 * 1024 * 1024)
+  const path = join(stage.sites, '..', 'large.zip')
+  writeFileSync(path, await zipOf({ 'large.bin': bytes }))
+  const offsets: number[] = []
+  page.on('request', request => {
+    if (request.method() === 'PATCH') offsets.push(Number(request.headers()['upload-offset']))
+  })
+  await page.route('**/api/uploads/*', route => (offsets.length < 3 ? route.continue() : route.abort()))
+  await deploy(path)
+  await until(() => offsets.length >= 3)
+  await page.unroute('**/api/uploads/*')
+  await page.reload()
+  offsets.length = 0
+  await deploy(path)
+  await deployed()
+  t.equal(offsets[0], 3 * 983_040)
+  t.ok(bytes.equals(readFileSync(join(stage.sites, 'storefront/large.bin'))))
+})
+
 t.test('what is too large for a proxy goes in pieces', { skip }, async t => {
   const { stage, page, deployed, deploy } = await openProject(t)
   const path = join(stage.sites, '..', 'site.zip')

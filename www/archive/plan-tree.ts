@@ -172,6 +172,11 @@ async function readWhole(file: Blob, onBytes: (bytes: number) => void): Promise<
   return { sha256, bytes: bytes.length, isProgram: isProgram(bytes) }
 }
 
+/** Returns the SHA-256 of a file in hexadecimal, which is read piece by piece. */
+export async function sha256OfFile(file: Blob, signal: AbortSignal): Promise<string> {
+  return (await readStream(file, { path: '', bytes: file.size, signal, onBytes: () => {} })).sha256
+}
+
 /** Stops at the first byte beyond the size that the zip declares. */
 async function readStream(
   contents: Blob | ReadableStream<Uint8Array<ArrayBuffer>>,

@@ -66,6 +66,8 @@ interface Packed {
 export async function packZip(entries: readonly PackEntry[], options: PackOptions = {}): Promise<Blob> {
   checkEntries(entries)
   const packed: Packed[] = []
+  // Not the time of now: the same files are the same zip, which continues an upload that broke.
+  const newestMs = entries.reduce((newest, { file }) => Math.max(newest, file?.lastModified ?? 0), 0)
   let next = 0
   let doneBytes = 0
   const onBytes = (bytes: number): void => options.onProgress?.((doneBytes += bytes))
@@ -73,7 +75,7 @@ export async function packZip(entries: readonly PackEntry[], options: PackOption
     while (next < entries.length) {
       options.signal?.throwIfAborted()
       const index = next++
-      packed[index] = await packEntry(entries[index] as PackEntry, onBytes)
+      packed[index] = await packEntry(entries[index] as PackEntry, newestMs, onBytes)
     }
   }
   await Promise.all(Array.from({ length: atOnce }, work))
@@ -93,9 +95,13 @@ function checkEntries(entries: readonly PackEntry[]): void {
   }
 }
 
-async function packEntry({ path, file }: PackEntry, onBytes: (bytes: number) => void): Promise<Packed> {
+async function packEntry(
+  { path, file }: PackEntry,
+  newestMs: number,
+  onBytes: (bytes: number) => void
+): Promise<Packed> {
   if (file === null) {
-    return { record: recordOf(`${path}/`, { mode: modes.directory, mtimeMs: Date.now(), bytes: 0 }), data: null }
+    return { record: recordOf(`${path}/`, { mode: modes.directory, mtimeMs: newestMs, bytes: 0 }), data: null }
   }
   const sum = createSum(onBytes)
   const packed = await (file.size <= wholeBytes ? packWhole(path, file, sum) : packStream(path, file, sum))

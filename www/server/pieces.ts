@@ -1,4 +1,5 @@
 import type { OpenUpload } from '../../lib/model/access.js'
+import { sha256OfFile } from '../archive/plan-tree.js'
 import { sendAllPieces } from '../shared/pieces.js'
 import { type Client, Refused, Unreachable } from './client.js'
 import { isProxyLimit } from './upload.js'
@@ -13,7 +14,8 @@ export interface PiecesOptions {
 }
 
 /**
- * Sends a file in pieces, over broken connections. Returns the id of the upload; null: the server takes no more of them.
+ * Sends a file in pieces, over broken connections. If the page was loaded again, the same file continues what the earlier
+ * page began. Returns the id of the upload; null: the server takes no more of them.
  * If the reader cancels, the server removes what it has. Rejects as `Client.ask` does.
  */
 export async function uploadInPieces(options: PiecesOptions): Promise<string | null> {
@@ -21,11 +23,12 @@ export async function uploadInPieces(options: PiecesOptions): Promise<string | n
   let begun: string | null = null
   const path = (id: string): string => `api/uploads/${encodeURIComponent(id)}`
   try {
+    const sha256 = await sha256OfFile(file, signal)
     return await sendAllPieces({
       bytes: file.size,
       async begin() {
         const upload = await client.ask<OpenUpload>('POST', 'api/uploads', {
-          body: { projectId, bytes: file.size },
+          body: { projectId, bytes: file.size, sha256 },
           signal
         })
         begun = upload.uploadId

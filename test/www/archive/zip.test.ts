@@ -114,9 +114,13 @@ t.test('refuses what a zip cannot contain before reading a byte', async t => {
 })
 
 t.test('packs the same files to the same bytes', async t => {
+  const { now } = Date
+  t.teardown(() => void (Date.now = now))
+  let hours = 0
+  Date.now = () => now() + 3_600_000 * hours++
   const sum = async (): Promise<string> =>
     createHash('sha256')
-      .update(new Uint8Array(await (await packZip(entries.slice(0, -1))).arrayBuffer()))
+      .update(new Uint8Array(await (await packZip(entries)).arrayBuffer()))
       .digest('hex')
   t.equal(await sum(), await sum())
 })
