@@ -280,7 +280,10 @@ const maxCopyMs = 10 * 60_000
 export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
   const { store, files, ids, clock, settings, copies } = needs
   const thread = createBaseThread()
-  const pathsOf = (deployId: string) => ({ archive: files.archive(deployId), manifest: files.manifest(deployId) })
+  function baseOfRecord(projectId: string, deployId: string) {
+    const treeSha256 = bases(projectId).find(({ id }) => id === deployId)?.treeSha256 ?? undefined
+    return { archive: files.archive(deployId), manifest: files.manifest(deployId), treeSha256 }
+  }
 
   /** Refuses (409 `base_gone`) a base that this project does not keep: another project's digests tell nobody anything. */
   async function require(projectId: string, deployId: string): Promise<void> {
@@ -311,7 +314,7 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
     /** Returns the tree of a base (core/archive/tree-wire.ts), compressed with gzip. Refuses: 409 `base_gone`. */
     async baseTree(projectId: string, deployId: string): Promise<Uint8Array> {
       await require(projectId, deployId)
-      return await thread.readTree(pathsOf(deployId))
+      return await thread.readTree(baseOfRecord(projectId, deployId))
     },
 
     /** Makes the whole archive, and removes what was sent. Refuses as `doBaseTask`. */
@@ -326,7 +329,7 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
         const isShared = sharesContents(projectId)
         onLength?.(2 * contents.bytes + delta.bytes + (isShared ? 0 : (kept?.archiveBytes ?? 0)))
         const { bytes, sha256, storedBytes, ...counts } = await thread.assemble({
-          base: pathsOf(base),
+          base: baseOfRecord(projectId, base),
           sent: { delta: delta.path, contents: contents.path },
           treeSha256,
           to: path,

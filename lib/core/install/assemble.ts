@@ -41,6 +41,8 @@ interface Base {
   archive: string
   /** The path of its manifest, which may be missing. */
   manifest: string
+  /** The tree of its record. Digests of a manifest that has another tree are not used. */
+  treeSha256?: string | undefined
 }
 
 /** What to do with a kept archive, as plain data. */
@@ -121,7 +123,7 @@ function baseGone(why: string, cause?: unknown): Refusal {
 }
 
 /** Returns the entries of a base with the digests of its manifest. Contents that are not in it are read. */
-async function treeOfBase(archive: Archive, { manifest }: Base): Promise<TimedEntry[]> {
+async function treeOfBase(archive: Archive, { manifest, treeSha256 }: Base): Promise<TimedEntry[]> {
   const known = new Map<string, string>()
   try {
     if (existsSync(manifest))
@@ -130,13 +132,21 @@ async function treeOfBase(archive: Archive, { manifest }: Base): Promise<TimedEn
     // What a torn one does not say is read.
     if (!isDamage(error)) throw error
   }
-  return readingBase(() => entriesOfArchive(archive, { known: ({ path, size }) => known.get(`${size} ${path}`) }))
+  const found = await readingBase(() =>
+    entriesOfArchive(archive, { known: ({ path, size }) => known.get(`${size} ${path}`) })
+  )
+  if (treeSha256 === undefined || known.size === 0 || digestOf(found) === treeSha256) return found
+  return readingBase(() => entriesOfArchive(archive, {}))
+}
+
+function digestOf(entries: readonly TimedEntry[]): string {
+  const digest = createTreeDigest()
+  for (const entry of entries) digest.add(entry)
+  return digest.end()
 }
 
 function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
-  const digest = createTreeDigest()
-  for (const entry of entries) digest.add(entry)
-  return new Uint8Array(gzipSync([...writeTree(entries, digest.end())].join('')))
+  return new Uint8Array(gzipSync([...writeTree(entries, digestOf(entries))].join('')))
 }
 
 async function assemble(
