@@ -14,7 +14,19 @@ import {
   type TokenList
 } from '../model/access.js'
 import { tokenTextFault } from '../base/shared/token-text.js'
-import { flag, instant, integer, line, list, name, nullable, oneOf, optional, readFields } from '../base/fields.js'
+import {
+  flag,
+  instant,
+  integer,
+  line,
+  list,
+  name,
+  nullable,
+  oneOf,
+  optional,
+  readFields,
+  readRights
+} from '../base/fields.js'
 import type { Project } from '../model/project.js'
 import { parseHost } from '../http/core/headers.js'
 import { type ApiRequest, type Handler, param } from './route.js'
@@ -376,19 +388,19 @@ export function tokenHandlers({ named, builtInTokens, adviceOf }: ApiServices) {
 
     /** `POST /api/tokens`: creates a token. */
     create: async request => {
-      const fields = readFields(await request.json(), newTokenFields)
+      const fields = readRights(await request.json(), newTokenFields)
       return json({ success: true, ...(await named.create(fields, request.actor)) } satisfies NewToken)
     },
 
     /** `PATCH /api/tokens/:id`: changes the fields that are present. Sessions of the token end. */
     update: async request => {
-      const fields = readFields(await request.json(), tokenFields)
+      const fields = readRights(await request.json(), tokenFields)
       return json({ success: true, record: await named.update(idOf(request), present(fields), request.actor) })
     },
 
     /** `POST /api/tokens/:id/rotate {overlapSeconds?, expiresAt?}`: replaces the secret. Sessions of the token end. */
     rotate: async request => {
-      const { overlapSeconds = 0, expiresAt } = readFields(await request.json(), rotateFields)
+      const { overlapSeconds = 0, expiresAt } = readRights(await request.json(), rotateFields)
       const minted = await named.rotate(idOf(request), { overlapSeconds, expiresAt }, request.actor)
       return json({ success: true, ...minted } satisfies NewToken)
     },

@@ -8,6 +8,7 @@ import {
   object,
   optional,
   readFields,
+  readRights,
   withDefault
 } from '../base/fields.js'
 import { invalid, notFound } from '../base/errors.js'
@@ -143,7 +144,7 @@ export function enrollmentHandlers(services: ApiServices) {
 
     /** `POST /api/enrollments {name?, labels?, seconds?}`. */
     create: async request => {
-      const given = readFields(await optionalBody(request), enrollmentFields)
+      const given = readRights(await optionalBody(request), enrollmentFields)
       const { enrollments } = await fleet()
       const { enrollment, token } = await enrollments.create(given, request.actor)
       // An argument would be in the list of processes.

@@ -17,6 +17,7 @@ import {
   optional,
   type Read,
   readFields,
+  readRights,
   reads
 } from '../base/fields.js'
 import { eventKeys, kindDomains, notificationKinds, telemetryEvents } from '../model/setting.js'
@@ -110,7 +111,7 @@ export function notificationTargetHandlers({ notificationTargets: targets, webho
 
     /** `POST /api/notification-targets {name, url, kind?, secret?, events?, projectIds?, enabled?}`. */
     create: async request => {
-      const fields = readFields(await request.json(), newTargetFields)
+      const fields = readRights(await request.json(), newTargetFields)
       return json({ success: true, target: await targets.create(withoutDuplicates(fields), request.actor) })
     },
 

@@ -1,6 +1,6 @@
 import { json, type Reply } from '../http/core/route.js'
 import { attachment } from '../http/static/file.js'
-import { line, list, multiline, nullable, optional, readFields } from '../base/fields.js'
+import { line, list, multiline, nullable, optional, readFields, readRights } from '../base/fields.js'
 import { startTime } from './upload.js'
 import { type Handler, optionalBody, param } from './route.js'
 import type { ApiServices } from './services.js'
@@ -35,7 +35,7 @@ export function signingKeyHandlers({ signingKeys, deployer }: ApiServices) {
 
     /** `POST /api/signing-keys`: trusts a key. */
     trust: async request => {
-      const key = await signingKeys.trust(readFields(await request.json(), trustFields), request.actor)
+      const key = await signingKeys.trust(readRights(await request.json(), trustFields), request.actor)
       return json({ success: true, key })
     },
 

@@ -35,6 +35,17 @@ export function readFields<S extends Shape>(body: unknown, shape: S): Fields<S> 
   return fieldsOf(body, shape, name => name)
 }
 
+/**
+ * Reads the fields of a body that gives rights. Refuses, as `readFields` does, and (400 `invalid_field`) an unknown field: a
+ * limit that is misspelt would be none.
+ */
+export function readRights<S extends Shape>(body: unknown, shape: S): Fields<S> {
+  const fields = readFields(body, shape)
+  const unknown = Object.keys(body as object).find(name => !Object.hasOwn(shape, name))
+  if (unknown === undefined) return fields
+  throw invalid(shown(unknown), `"${shown(unknown)}" is unknown: expected ${Object.keys(shape).join(', ')}`)
+}
+
 interface ObjectOptions {
   /** Whether to refuse unknown fields. By default, they are ignored. */
   strict?: boolean

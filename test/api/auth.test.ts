@@ -688,3 +688,16 @@ t.test('the list of tokens gives advice, and a reminder is sent before the end',
   ])
   t.equal(receiver.requests.length, 1, 'once, also after a restart')
 })
+
+t.test('a misspelt limit gives no token, key or enrollment without it', async t => {
+  const { client } = await startServer(t)
+  const given = { name: 'ci', role: 'deployer' }
+  for (const more of [{ projects: ['proj_a'] }, { days: 1 }, { allowedIPs: ['10.0.0.1'] }])
+    t.match(await client.post('/api/tokens', { ...given, ...more }), { status: 400, body: { code: 'invalid_field' } })
+  t.match((await client.get('/api/tokens')).body, { items: [] })
+  const { id } = (await client.post('/api/tokens', given)).body.record
+  t.match(await client.patch(`/api/tokens/${id}`, { projects: ['proj_a'] }), { status: 400 })
+  t.match(await client.post(`/api/tokens/${id}/rotate`, { overlap: 60 }), { status: 400 })
+  t.match(await client.post('/api/enrollments', { days: 1 }), { status: 400, body: { field: 'days' } })
+  t.match(await client.post('/api/signing-keys', { key: 'x', until: '2027-01-01' }), { status: 400 })
+})

@@ -16,6 +16,7 @@ import {
   oneOf,
   optional,
   readFields,
+  readRights,
   record,
   withDefault
 } from '../../lib/base/fields.js'
@@ -42,6 +43,16 @@ t.test('reads fields and ignores unknown ones', async t => {
     [JSON.parse('{"name": "a", "__proto__": {"async": true}}'), { name: 'a', async: undefined }]
   ]
   for (const [body, expected] of cases) t.match(readFields(body, shape), expected as object)
+})
+
+t.test('a body that gives rights has no unknown fields', async t => {
+  const shape = { name, projectIds: optional(list(line(), { max: 2 })) }
+  t.match(readRights({ name: 'ci', projectIds: ['a'] }, shape), { name: 'ci', projectIds: ['a'] })
+  t.throws(() => readRights({ name: 'ci', projects: ['a'] }, shape), {
+    code: 'invalid_field',
+    field: 'projects',
+    message: '"projects" is unknown: expected name, projectIds'
+  })
 })
 
 t.test('refuses an invalid value and names the field', async t => {
