@@ -109,7 +109,8 @@ async function stuckAmong(jobs: Jobs['jobs'], limitMs = stuckMs): Promise<Array<
     for (let texts = -1, since = process.cpuUsage(); isRunning; ) {
       await Promise.race([ended, sleep(lookMs)])
       const now = Atomics.load(place, 1)
-      if (now !== texts) since = process.cpuUsage()
+      // Before the first text the thread loads what it runs, which may take longer than the limit.
+      if (now !== texts || now === 0) since = process.cpuUsage()
       texts = now
       if (process.cpuUsage(since).user >= limitMs * 1000) await worker.terminate()
     }
