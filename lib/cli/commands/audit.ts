@@ -97,18 +97,18 @@ export const commands = {
       context.output.list(json, items, {
         empty: 'No entries.',
         columns: [
-          { header: 'NUMBER', cell: ({ seq }) => (seq === null ? '-' : String(seq)) },
+          { header: 'NUMBER', cell: ({ seq }) => (seq === null ? '-' : String(seq)), drop: 'first' },
           { header: 'TIME', cell: ({ at }) => `${at.slice(0, 19).replace('T', ' ')}Z` },
-          { header: 'ACTOR', cell: ({ actor }) => actorText(actor, nameOf), shrinkTo: 10 },
-          { header: 'ADDRESS', cell: ({ ip }) => ip ?? '-' },
-          { header: 'ACTION', cell: ({ action, ok }) => (ok ? action : `${action} (failed)`) },
-          { header: 'PROJECT', cell: ({ projectId: id }) => (id === null ? '-' : (names.get(id) ?? id)), shrinkTo: 10 },
+          { header: 'ACTOR', cell: ({ actor }) => actorText(actor, nameOf), shrinkTo: 8 },
+          { header: 'ADDRESS', cell: ({ ip }) => ip ?? '-', drop: 'first' },
+          { header: 'ACTION', cell: ({ action, ok }) => (ok ? action : `${action} (failed)`), shrinkTo: 16 },
+          { header: 'PROJECT', cell: ({ projectId: id }) => (id === null ? '-' : (names.get(id) ?? id)), shrinkTo: 8 },
           {
             header: 'TARGET',
             cell: ({ target, projectId: id }) => (target === id ? '-' : (target ?? '-')),
-            shrinkTo: 10
+            drop: 'first'
           },
-          { header: 'DETAIL', cell: ({ detail }) => detailLine(detail ?? ''), shrinkTo: 10 }
+          { header: 'DETAIL', cell: ({ detail }) => detailLine(detail ?? ''), shrinkTo: 10, drop: 'last' }
         ]
       })
     }

@@ -37,12 +37,12 @@ export const commands = {
         output.list(false, components, {
           empty: `Not found in ${searched === 1 ? 'the list' : `the ${searched} lists`} of components of what is in place`,
           columns: [
-            { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 10 },
+            { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 24 },
             { header: 'COMPONENT', cell: ({ name }) => name, shrinkTo: 16 },
             { header: 'VERSION', cell: ({ version }) => version ?? '-' },
             { header: 'RELEASE', cell: ({ deployId }) => deployId },
-            { header: 'SINCE', cell: ({ since }) => relativeTime(since, Date.now()) },
-            { header: 'WHERE', cell: each => placeOf(each), shrinkTo: 10 }
+            { header: 'SINCE', cell: ({ since }) => relativeTime(since, Date.now()), drop: 'last' },
+            { header: 'WHERE', cell: each => placeOf(each), shrinkTo: 10, drop: 'last' }
           ]
         })
         if (truncated) output.note(`Only the first ${components.length} are listed`)

@@ -76,9 +76,9 @@ export const commands = {
       if (node.placements.length === 0) output.print('No project is placed here. "svc fleet place" places one.')
       else
         output.table(node.placements, [
-          { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 8 },
-          { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 10 },
-          { header: 'HAS', cell: liveWords }
+          { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 24 },
+          { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 20, drop: 'last' },
+          { header: 'HAS', cell: liveWords, shrinkTo: 20 }
         ])
     }
   }),

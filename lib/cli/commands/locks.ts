@@ -119,11 +119,11 @@ export const commands = {
         empty: 'Nothing is locked, and no project is in maintenance.',
         columns: [
           { header: 'KIND', cell: ({ kind }) => kind },
-          { header: 'PROJECT', cell: ({ projectName }) => projectName ?? 'the whole server', shrinkTo: 10 },
-          { header: 'BY', cell: ({ owner, projectName }) => ownerWords(owner, projectName), shrinkTo: 10 },
-          { header: 'SINCE', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) },
+          { header: 'PROJECT', cell: ({ projectName }) => projectName ?? 'the whole server', shrinkTo: 24 },
+          { header: 'BY', cell: ({ owner, projectName }) => ownerWords(owner, projectName), shrinkTo: 8, drop: 'last' },
+          { header: 'SINCE', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()), drop: 'first' },
           { header: 'UNTIL', cell: ({ expiresAt }) => (expiresAt === null ? '-' : minuteOf(expiresAt)) },
-          { header: 'REASON', cell: ({ reason }) => reason ?? '', shrinkTo: 10 }
+          { header: 'REASON', cell: ({ reason }) => reason ?? '', shrinkTo: 12, wraps: true }
         ]
       })
     }

@@ -23,9 +23,9 @@ export const commands = {
         empty: 'The project has no log sources. "svc logs sources add" adds its log files.',
         columns: [
           { header: 'LABEL', cell: ({ label }) => oneLine(label), shrinkTo: 10 },
-          { header: 'KIND', cell: ({ kind }) => kind },
+          { header: 'KIND', cell: ({ kind }) => kind, drop: 'first' },
           { header: 'FILE', cell: ({ filePath }) => oneLine(filePath), shrinkTo: 10 },
-          { header: 'ID', cell: ({ id }) => id }
+          { header: 'ID', cell: ({ id }) => id, drop: 'last' }
         ]
       })
     }

@@ -32,16 +32,17 @@ export const commands = {
       context.output.list(false, shown, {
         empty: 'There are no notification targets. "svc notify add" adds one.',
         columns: [
-          { header: 'NAME', cell: ({ name }) => oneLine(name), shrinkTo: 10 },
+          { header: 'NAME', cell: ({ name }) => oneLine(name), shrinkTo: 16 },
           { header: 'KIND', cell: ({ kind }) => kind },
-          { header: 'ADDRESS', cell: ({ address }) => oneLine(address), shrinkTo: 10 },
+          { header: 'ADDRESS', cell: ({ address }) => oneLine(address), shrinkTo: 10, drop: 'last' },
           {
             header: 'PROJECTS',
             cell: ({ projectIds }) => scopeOf({ projectIds: projectIds.length === 0 ? null : projectIds }, names),
-            shrinkTo: 10
+            shrinkTo: 10,
+            drop: 'last'
           },
-          { header: 'EVENTS', cell: eventsOf, shrinkTo: 10 },
-          { header: 'STATE', cell: stateOf, shrinkTo: 10 }
+          { header: 'EVENTS', cell: eventsOf, shrinkTo: 10, drop: 'last' },
+          { header: 'STATE', cell: stateOf, shrinkTo: 24, wraps: true }
         ]
       })
     }

@@ -67,16 +67,17 @@ export const commands = {
       output.table(projects, [
         // A name is enough for every command.
         { header: 'PROJECT', cell: project => project.id, drop: 'first' },
-        { header: 'NAME', cell: project => project.name, shrinkTo: 20 },
+        { header: 'NAME', cell: project => project.name, shrinkTo: 31 },
         {
           header: 'STATUS',
           cell: project => projectState(project, marks, nowMs).words,
-          paint: (text, project) => paintStatus(output.paint, projectState(project, marks, nowMs).status, text)
+          paint: (text, project) => paintStatus(output.paint, projectState(project, marks, nowMs).status, text),
+          wraps: true
         },
-        { header: 'ENV', cell: project => project.env, shrinkTo: 6 },
-        { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs) },
-        { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 8 },
-        { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8 },
+        { header: 'ENV', cell: project => project.env, shrinkTo: 10, drop: 'last' },
+        { header: 'LAST DEPLOYED', cell: project => relativeTime(project.lastDeployAt, nowMs), drop: 'last' },
+        { header: 'LAST MESSAGE', cell: ({ id }) => lastMessage(newest.get(id)), shrinkTo: 16, drop: 'last' },
+        { header: 'COMMIT', cell: ({ id }) => originWords(newest.get(id)?.provenance), shrinkTo: 8, drop: 'last' },
         { header: 'TARGET', cell: project => placeOf(project, marks), shrinkTo: 10, drop: 'last' }
       ])
       for (const { name, ids } of sharedNames(projects))

@@ -114,15 +114,15 @@ export const commands = {
         empty: 'There is no rollout.',
         columns: [
           { header: 'ROLLOUT', cell: ({ id }) => id },
-          { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 8 },
+          { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 24 },
           {
             header: 'STATE',
             cell: rollout => stateWords(rollout, Date.now()),
             paint: (text, rollout) => paintState(output.paint, rollout, text),
-            shrinkTo: 12
+            wraps: true
           },
-          { header: 'NODES', cell: ({ counts }) => countWords(counts), shrinkTo: 12 },
-          { header: 'BEGUN', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()) }
+          { header: 'NODES', cell: ({ counts }) => countWords(counts), shrinkTo: 12, drop: 'last' },
+          { header: 'BEGUN', cell: ({ createdAt }) => relativeTime(createdAt, Date.now()), drop: 'last' }
         ]
       })
     }

@@ -98,11 +98,11 @@ export const commands = {
       const nowMs = Date.now()
       const hasRemarks = items.some(token => remarksOf(token) !== '')
       output.table(items, [
-        { header: 'NAME', cell: ({ name }) => name, shrinkTo: 10 },
+        { header: 'NAME', cell: ({ name }) => name, shrinkTo: 20 },
         { header: 'ROLE', cell: ({ role }) => role },
         { header: 'PROJECTS', cell: token => scopeOf(token, names), shrinkTo: 10 },
         { header: 'VALIDITY', cell: token => endOf(token, nowMs) },
-        { header: 'LAST USED', cell: token => useOf(token, nowMs) },
+        { header: 'LAST USED', cell: token => useOf(token, nowMs), shrinkTo: 8, drop: 'last' },
         ...(hasRemarks ? [{ header: 'REMARKS', cell: (token: ListedToken) => remarksOf(token), shrinkTo: 10 }] : [])
       ])
     }
@@ -173,7 +173,7 @@ export const commands = {
       if (options.json) return output.json(report)
       const nowMs = Date.now()
       output.table(linesOf(report), [
-        { header: 'PROJECT', cell: ({ project }) => project, shrinkTo: 10 },
+        { header: 'PROJECT', cell: ({ project }) => project, shrinkTo: 24 },
         {
           header: 'TOKEN',
           cell: ({ token }) => ('name' in token ? oneLine(token.name) : wordsOf[token.kind]),
@@ -186,10 +186,12 @@ export const commands = {
         },
         {
           header: 'LAST USED',
-          cell: ({ token }) => useOf('role' in token ? token : { ...token, lastUsedIp: null }, nowMs)
+          cell: ({ token }) => useOf('role' in token ? token : { ...token, lastUsedIp: null }, nowMs),
+          shrinkTo: 8,
+          drop: 'last'
         },
-        { header: 'FROM', cell: ({ token }) => addressesOf(token, report), shrinkTo: 10 },
-        { header: 'REMARKS', cell: ({ token }) => ('role' in token ? remarksOf(token) : ''), shrinkTo: 10 }
+        { header: 'FROM', cell: ({ token }) => addressesOf(token, report), shrinkTo: 10, drop: 'last' },
+        { header: 'REMARKS', cell: ({ token }) => ('role' in token ? remarksOf(token) : ''), shrinkTo: 10, wraps: true }
       ])
       for (const note of notesOf(report)) output.note(note)
     }

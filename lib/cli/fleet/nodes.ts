@@ -95,15 +95,21 @@ export function nodeColumns(paint: Paint, nowMs: number): Column<ListedNode>[] {
   return [
     { header: 'NODE', cell: ({ name }) => name },
     { header: 'STATE', cell: node => nodeState(node, nowMs), paint: (text, node) => paintState(paint, node, text) },
-    { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8 },
+    { header: 'LABELS', cell: ({ labels }) => labelWords(labels), shrinkTo: 8, drop: 'last' },
     {
       header: 'PROJECTS',
       cell: ({ placements }) =>
         placements.map(placement => `${placement.projectName}${placement.isDrifted ? ' (drifted)' : ''}`).join(', '),
-      shrinkTo: 8
+      shrinkTo: 16,
+      drop: 'last'
     },
-    { header: 'FREE', cell: ({ freeBytes }) => (freeBytes === null ? '' : formatBytes(freeBytes)), align: 'right' },
-    { header: 'VERSION', cell: ({ version }) => version ?? '' }
+    {
+      header: 'FREE',
+      cell: ({ freeBytes }) => (freeBytes === null ? '' : formatBytes(freeBytes)),
+      align: 'right',
+      drop: 'last'
+    },
+    { header: 'VERSION', cell: ({ version }) => version ?? '', drop: 'last' }
   ]
 }
 
@@ -111,8 +117,13 @@ export function nodeColumns(paint: Paint, nowMs: number): Column<ListedNode>[] {
 export function placementColumns(paint: Paint, nowMs: number): Column<ListedPlacement>[] {
   return [
     { header: 'NODE', cell: ({ nodeName }) => nodeName },
-    { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 10 },
-    { header: 'HAS', cell: liveWords, paint: (text, { isDrifted }) => (isDrifted ? paint.yellow(text) : text) },
+    { header: 'DIRECTORY', cell: ({ deployPath }) => deployPath, shrinkTo: 20, drop: 'last' },
+    {
+      header: 'HAS',
+      cell: liveWords,
+      shrinkTo: 20,
+      paint: (text, { isDrifted }) => (isDrifted ? paint.yellow(text) : text)
+    },
     { header: 'SAID', cell: ({ seenAt }) => (seenAt === null ? 'nothing yet' : relativeTime(seenAt, nowMs)) }
   ]
 }

@@ -8,8 +8,8 @@ export interface Column<T> {
   paint?(text: string, row: T): string
   align?: 'right'
   /**
-   * Minimum width if the terminal is too narrow. The widest such column is shortened first. Absent: shortened only if
-   * that is not enough.
+   * Minimum width if the terminal is too narrow: what people need of it. The widest such column is shortened first. Absent:
+   * shortened only if nothing else helps.
    */
   shrinkTo?: number
   /**
@@ -17,12 +17,14 @@ export interface Column<T> {
    * with every other column at its minimum.
    */
   drop?: 'first' | 'last'
-  /** Whether a long cell continues on more lines instead of being cut; for the last column. */
+  /** Whether a long cell continues on more lines instead of being cut, if the column is the last one. */
   wraps?: true
 }
 
 const gap = '  '
-/** What is left of a column that is shortened although it should not be. */
+/** Minimum width of a column that wraps and names none. */
+const wrapColumns = 20
+/** What is left of a column that is shortened below its minimum. */
 const leastColumns = 8
 /** What is left if even that does not fit. */
 const lastColumns = 3
@@ -87,18 +89,19 @@ function kept<T>(rows: readonly T[], given: readonly Column<T>[], columns: numbe
   }
 }
 
-/** Shortens the widest column by one, again and again: those that may be shortened, then all. */
+/** Shortens the widest column by one, again and again: those that may be shortened or that wrap, then all. */
 function shrink<T>(widths: number[], table: readonly Column<T>[], columns: number): void {
-  const least = [
-    table.map(({ shrinkTo = Number.POSITIVE_INFINITY }) => shrinkTo),
-    table.map(({ shrinkTo = leastColumns }) => Math.min(shrinkTo, leastColumns)),
-    table.map(() => lastColumns)
-  ]
-  for (const floors of least) {
+  const floors = (least: number): number[] =>
+    table.map(({ shrinkTo, wraps }, at) => {
+      if (shrinkTo !== undefined) return Math.min(shrinkTo, least)
+      return wraps && at === table.length - 1 ? wrapColumns : Infinity
+    })
+  const least = [floors(Infinity), floors(leastColumns), table.map(() => leastColumns), table.map(() => lastColumns)]
+  for (const floor of least) {
     while (totalOf(widths) > columns) {
       let widest = -1
       widths.forEach((width, at) => {
-        if (width > (floors[at] as number) && width > (widths[widest] ?? 0)) widest = at
+        if (width > (floor[at] as number) && width > (widths[widest] ?? 0)) widest = at
       })
       if (widest === -1) break
       widths[widest] = (widths[widest] as number) - 1
@@ -113,7 +116,13 @@ function pieces(text: string, columns: number): string[] {
   for (const { segment } of graphemes(text)) {
     const last = found.at(-1) as string
     if (widthOf(last + segment) <= columns) found[found.length - 1] = last + segment
-    else found.push(segment)
+    else {
+      // At the last space, unless that leaves less than half of the line.
+      const at = segment === ' ' ? last.length : last.lastIndexOf(' ') + 1
+      const rest = at > columns / 2 ? last.slice(at) : ''
+      found[found.length - 1] = last.slice(0, last.length - rest.length).trimEnd()
+      found.push(segment === ' ' ? '' : rest + segment)
+    }
   }
   return found
 }

@@ -39,7 +39,7 @@ export interface ProjectState {
   words: string
 }
 
-/** Returns the status that people see, with its marks: `running, waits for confirmation until 18:34, locked`. */
+/** Returns the status that people see, with its marks: `waits for confirmation until 18:34, locked`. */
 export function projectState(
   { id, status }: Pick<ShownProject, 'id' | 'status'>,
   marks: Marks,
@@ -47,9 +47,11 @@ export function projectState(
 ): ProjectState {
   const ofIt = (each: { projectId: string | null }): boolean => each.projectId === id
   const isFailedBehind = marks.failedInBackground.includes(id)
+  const waiting = marks.waiting.filter(ofIt)
+  const isHeld = status === 'running' && waiting.some(({ deployId }) => deployId !== null)
   const words = [
-    isFailedBehind ? behindWords : status,
-    ...marks.waiting.filter(ofIt).map(each => waitingWords(each, nowMs)),
+    ...(isHeld ? [] : [isFailedBehind ? behindWords : status]),
+    ...waiting.map(each => waitingWords(each, nowMs)),
     ...marks.locks.filter(ofIt).map(({ kind }) => (kind === 'lock' ? 'locked' : 'in maintenance'))
   ]
   return { status: shownStatus(status, isFailedBehind), words: words.join(', ') }
@@ -69,10 +71,10 @@ export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDep
       cell: statusWords,
       paint: (text, row) => paintStatus(paint, shownStatus(row.status, row.backgroundFailed), text)
     },
-    { header: 'MESSAGE', cell: shownMessage, shrinkTo: 8 },
-    { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 8 },
+    { header: 'MESSAGE', cell: shownMessage, shrinkTo: 16 },
+    { header: 'COMMIT', cell: row => originWords(row.provenance), shrinkTo: 12, drop: 'last' },
     { header: 'STARTED', cell: row => relativeTime(row.startTime, nowMs) },
-    { header: 'TOOK', cell: row => row.duration ?? '', align: 'right' },
+    { header: 'TOOK', cell: row => row.duration ?? '', align: 'right', drop: 'last' },
     { header: 'BY', cell: starterWords, shrinkTo: 8, drop: 'last' }
   ]
 }

@@ -21,12 +21,12 @@ export function printMatrix(output: Output, families: readonly Family[], nowMs: 
     return members.map((member, at) => ({ family: at === 0 ? name : '', member, first }))
   })
   output.table(rows, [
-    { header: 'APPLICATION', cell: ({ family }) => family, shrinkTo: 8 },
-    { header: 'ENV', cell: ({ member }) => member.env, shrinkTo: 6 },
-    { header: 'PROJECT', cell: ({ member }) => member.projectName, shrinkTo: 12 },
+    { header: 'APPLICATION', cell: ({ family }) => family, shrinkTo: 8, drop: 'last' },
+    { header: 'ENV', cell: ({ member }) => member.env, shrinkTo: 10 },
+    { header: 'PROJECT', cell: ({ member }) => member.projectName, shrinkTo: 24 },
     { header: 'RELEASE', cell: ({ member }) => releaseWords(member), shrinkTo: 10 },
     { header: 'TREE', cell: ({ member }) => member.release?.treeSha256?.slice(0, treeDigits) ?? '', drop: 'first' },
-    { header: 'SINCE', cell: ({ member }) => relativeTime(member.release?.since ?? null, nowMs) },
+    { header: 'SINCE', cell: ({ member }) => relativeTime(member.release?.since ?? null, nowMs), drop: 'last' },
     { header: 'DIFFERENCE', cell: ({ member, first }) => differenceOf(member, first), shrinkTo: 10 }
   ])
   const next = promotionOf(families)

@@ -53,7 +53,7 @@ t.test('a promotion with an approval inside a window, over a kill, from push to 
   const held = (await waiting()) as Deployment
   t.match(held, { status: 'queued', promotedFrom: /^dep_/, treeSha256: /^[0-9a-f]{64}$/ })
   t.match((await svc(['status', 'production'], by(ben))).stdout, /waits for approval until/)
-  t.match((await svc(['list'], by(ben))).stdout, /production +running, waits for approval until/)
+  t.match((await svc(['list'], by(ben))).stdout, /production +waits for approval until/)
   const marks = await server.api<Marks>('GET', '/api/marks')
   t.match(marks.waiting, [{ for: 'approval', deployId: held.id, rolloutId: null, approval: { notPusher: true } }])
 

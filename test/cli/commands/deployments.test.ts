@@ -67,7 +67,7 @@ t.test('status', async t => {
   await t.test('says what waits for somebody, also in the list of projects', async t => {
     const held = await server.createProject({ name: 'held', deployPath: join(cwd, 'held') })
     const push = await server.upload(held, { 'a.txt': 'one' }, { confirmSeconds: '3600' })
-    const waits = /: running, waits for confirmation until (\d{4}-\d\d-\d\d )?\d\d:\d\d\n/
+    const waits = /: waits for confirmation until (\d{4}-\d\d-\d\d )?\d\d:\d\d\n/
     await until(async () => waits.test((await svc(['status', held.id], options)).stdout))
     const { project: shown, waiting } = JSON.parse((await svc(['status', held.id, '--json'], options)).stdout)
     t.match(
@@ -78,7 +78,7 @@ t.test('status', async t => {
     t.match((await svc(['status', held.id], token)).stdout, waits, 'with the deploy token of the project')
     await svc(['lock', held.id, '--reason', 'release day'], options)
     const { stdout } = await svc(['list'], options)
-    t.match(stdout, / held +running, waits for confirmation until [\d: -]+, locked +production/)
+    t.match(stdout, / held +waits for confirmation until [\d: -]+, locked +production/)
     t.match(stdout, / shop +failed +production/, 'other projects have no mark')
     await svc(['unlock', held.id], options)
     t.equal((await svc(['confirm', push.deployId], options)).code, 0)

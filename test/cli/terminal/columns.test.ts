@@ -58,6 +58,21 @@ t.test('renderTable leaves columns out, and lets the last cell continue, where a
     { header: 'VALUE', cell: text => text, shrinkTo: 4, wraps: true }
   ]
   t.strictSame(renderTable(['漢字 abcdef'], wraps, 10), ['KEY  VALUE', 'key  漢字', '     abcde', '     f'])
+  const sentence: Column<string>[] = [
+    { header: 'KEY', cell: () => 'key', shrinkTo: 3 },
+    { header: 'STATE', cell: text => text, wraps: true },
+    { header: 'PLACE', cell: () => '/srv/www', shrinkTo: 3, drop: 'last' }
+  ]
+  t.strictSame(
+    renderTable(['waits for approval until 18:30'], sentence, 35),
+    ['KEY  STATE', 'key  waits for approval until 18:30'],
+    'another column is left out before it wraps'
+  )
+  t.strictSame(
+    renderTable(['waits for approval until 18:30'], sentence, 30),
+    ['KEY  STATE', 'key  waits for approval until', '     18:30'],
+    'it wraps between words'
+  )
 })
 
 t.test('renderTable lets no cell move the cursor', async t => {
