@@ -7,7 +7,8 @@ import type { Instant } from './scalars.js'
  * Families: the projects of one application, side by side. Pure.
  *
  * Projects are of one family if they have a common tag `app:<name>`, if one takes its releases from the other (the policy
- * `promoteFrom`), or if their names are the same without the word of an environment: shop, shop-staging, dev.shop, shop (test).
+ * `promoteFrom`), or if their names are the same without the word of an environment: shop, shop-staging, dev.shop, shop (test),
+ * shop-staging-eu.
  */
 
 /** A release that is in place in a project. */
@@ -61,6 +62,7 @@ export type Relative = Pick<Project, 'id' | 'name' | 'env' | 'tagIds' | 'policy'
 const appTag = 'app:'
 const words = environments.flat().join('|')
 const atEnd = new RegExp(`^(.+?)(?:[-_. /]+|\\s*[([])(${words})\\d*[)\\]]?$`, 'i')
+const inside = new RegExp(`^(.+?)[-_. /]+(${words})\\d*([-_. /]+.+)$`, 'i')
 const atStart = new RegExp(`^(${words})\\d*[-_. /]+(.+)$`, 'i')
 
 /** Returns a name without the word of an environment, and this word; null: there is no such word. */
@@ -68,8 +70,9 @@ export function splitName(name: string): { base: string; word: string | null } {
   const [, base, word] = atEnd.exec(name) ?? []
   if (base !== undefined && word !== undefined) return { base, word: word.toLowerCase() }
   const [, first, rest] = atStart.exec(name) ?? []
-  if (first === undefined || rest === undefined) return { base: name, word: null }
-  return { base: rest, word: first.toLowerCase() }
+  if (first !== undefined && rest !== undefined) return { base: rest, word: first.toLowerCase() }
+  const [, before, within, after] = inside.exec(name) ?? []
+  return within === undefined ? { base: name, word: null } : { base: `${before}${after}`, word: within.toLowerCase() }
 }
 
 /** Returns the environment of a project. One that was left at its default is the one in the name. */

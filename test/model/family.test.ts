@@ -15,12 +15,14 @@ const rules = {
 const families = (...projects: Array<ReturnType<typeof project>>) =>
   familiesOf(projects, rules).map(({ name, members }) => [name, members.map(({ name }) => name)])
 
-t.test('the word of an environment is at either end of a name, with a separator', async t => {
+t.test('the word of an environment is a part of a name, with separators', async t => {
   for (const [name, base, word] of [
     ['shop-staging', 'shop', 'staging'],
     ['shop_PROD', 'shop', 'prod'],
     ['shop.test2', 'shop', 'test'],
     ['shop (qa)', 'shop', 'qa'],
+    ['shop-staging-eu-west-1', 'shop-eu-west-1', 'staging'],
+    ['contest-rules', 'contest-rules', null],
     ['dev.example.com', 'example.com', 'dev'],
     ['shop', 'shop', null],
     ['contest', 'contest', null],
