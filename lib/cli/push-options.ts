@@ -65,6 +65,13 @@ export function requirePlacement(given: Partial<RolloutPolicy> | undefined, perm
   throw new Refusal('invalid', 'project_not_placed', sentence)
 }
 
+/** Option of what may wait until it can begin. */
+export const waitOption = {
+  wait: option('time', 'wait for a lock, a window or other deployments before anything is sent; without a value: 10m', {
+    bare: '10m'
+  })
+} as const
+
 /** Option of what deploys outside of the windows of its project. */
 export const overrideOption = {
   override: option('reason', 'deploy outside of the windows of the project; needs the role operator')

@@ -58,7 +58,7 @@ export async function watchRun(run: Run, context: Context, options: WatchOptions
   // A CI system ends a job that prints nothing for some minutes, as a script that compiles may.
   const silence = setInterval(() => {
     if (isScreen(host.stderr, host.env) || Date.now() - lineAtMs < silentEveryMs) return
-    output.note(`Still running: no output for ${humanDuration(Date.now() - lineAtMs)}`)
+    output.note(`Still following: no output for ${humanDuration(Date.now() - lineAtMs)}`)
   }, silentEveryMs)
   let held: string | null = null
   const flush = (): void => {

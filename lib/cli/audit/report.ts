@@ -214,7 +214,7 @@ function headLines({ head, entries, refusedSignIns }: Report): Array<[name: stri
   return [
     ['Server', head.server],
     ['Period', `${head.since} to ${head.until}`],
-    ['Made by', head.by],
+    ['Made by', actorText(head.by)],
     ['Made at', head.at],
     ['Entries of the audit log in the period', String(entries)],
     ['Refused attempts to sign in', String(refusedSignIns)]

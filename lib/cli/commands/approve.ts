@@ -115,6 +115,9 @@ async function show(client: Client, row: Deployment, context: Context): Promise<
     throw error
   })
   if (plan === null) return
-  for (const line of rollbackLines(plan, { paint: context.output.paint, force: false }).slice(1, -1))
+  for (const line of rollbackLines(plan, { paint: context.output.paint, force: false, verb: 'puts in place' }).slice(
+    1,
+    -1
+  ))
     context.output.note(line)
 }

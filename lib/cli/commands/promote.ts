@@ -5,7 +5,7 @@ import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, option, toggle } from '../command.js'
-import { adminDetails, adminOptions, checkMessage, sharedOptions } from '../common-options.js'
+import { adminDetails, adminOptions, checkMessage, durationOption, sharedOptions } from '../common-options.js'
 import { runAndReport, showRollback } from '../exact-run.js'
 import { findProject } from '../client/named-project.js'
 import {
@@ -15,8 +15,10 @@ import {
   readAt,
   readConfirmOptions,
   receiptOption,
-  refuseLate
+  refuseLate,
+  waitOption
 } from '../push-options.js'
+import type { RollbackPlan } from '../../model/plan.js'
 import { messageWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 
@@ -34,6 +36,7 @@ export const commands = {
         complete: 'deployments'
       }),
       confirm: confirmOptions.confirm,
+      ...waitOption,
       ...overrideOption,
       ...atOption,
       ...receiptOption,
@@ -51,10 +54,12 @@ export const commands = {
     examples: [
       ['promote staging production', 'deploy what is live in staging to production'],
       ['promote staging production --dry-run', 'show what would change'],
+      ['promote staging production --yes --wait=12h', 'begin when the next window opens'],
       ['promote staging production --yes --confirm 5m', 'from a script, to be confirmed within five minutes']
     ],
     async run({ options, operands }, context) {
       const { env, server, token, release, message, override, json } = options
+      const waitMs = options.wait === undefined ? null : durationOption('--wait', options.wait)
       const startAt = readAt(options.at, Date.now())
       refuseLate(options)
       checkMessage(message)
@@ -66,12 +71,9 @@ export const commands = {
       const from = release ?? (await liveRelease(client, source))
       const wish = { confirmSeconds: seconds ?? undefined, override, startAt }
       const plan = { json, force: false, verb: 'puts in place' }
-      const show = (): Promise<number> =>
-        showRollback(
-          signal => planRun(client, 'POST /api/projects/:id/promote', { id: target.id, from, ...wish, signal }),
-          plan,
-          context
-        )
+      const planned = (signal: AbortSignal): Promise<RollbackPlan> =>
+        planRun(client, 'POST /api/projects/:id/promote', { id: target.id, from, ...wish, signal })
+      const show = (): Promise<number> => showRollback(planned, plan, context)
       if (isDry) return show()
       if (!options.yes && !json) await show()
       const row = await readDeployment(client, from, { output: 'end' })
@@ -81,14 +83,13 @@ export const commands = {
       return runAndReport(
         client,
         {
-          start: signal =>
-            startRun(client, 'POST /api/projects/:id/promote', {
-              id: target.id,
-              from,
-              message,
-              ...wish,
-              signal
-            }),
+          start: signal => {
+            const given = { id: target.id, from, message, ...wish, signal }
+            const start = () => startRun(client, 'POST /api/projects/:id/promote', given)
+            return waitMs === null
+              ? start()
+              : startWhenFree(start, { limitMs: waitMs, signal, note: context.output.note })
+          },
           noun: 'promotion',
           done: `promoted ${from} to ${oneLine(target.name)}`,
           projectId: target.id,
@@ -104,6 +105,26 @@ export const commands = {
     }
   })
 } satisfies Family
+
+/** Starts a promotion as soon as no lock and no closed window refuses it. Only such a refusal is followed by a repetition. */
+async function startWhenFree<T>(
+  start: () => Promise<T>,
+  given: { limitMs: number; signal: AbortSignal; note(line: string): void }
+): Promise<T> {
+  const { endsByItself, waitUntilFree } = await import('../pack/upload-archive.js')
+  const free = (result: () => T) => ({ deploymentsAhead: 0, result })
+  const check = () =>
+    start().then(
+      started => free(() => started),
+      (error: unknown) => {
+        if (endsByItself(error)) throw error
+        return free(() => {
+          throw error
+        })
+      }
+    )
+  return (await waitUntilFree({ check, ...given })).result()
+}
 
 /** Returns the deployment whose files a project has, also on its nodes. */
 async function liveRelease(client: Client, { id, name }: { id: string; name: string }): Promise<string> {

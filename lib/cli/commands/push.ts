@@ -50,7 +50,8 @@ import {
   type Wishes,
   wishesOf,
   wishOptions,
-  witnessOption
+  witnessOption,
+  waitOption
 } from '../push-options.js'
 import { appendSummary, failedResult, type Known, nothingKnown, pageOf } from '../run-result.js'
 import { withInterrupts } from '../terminal/prompt.js'
@@ -92,11 +93,7 @@ export const commands = {
       ...atOption,
       ...rolloutOptions,
       provenance: toggle('do not send git commit, branch and CI run', { default: true }),
-      wait: option(
-        'time',
-        'wait for a lock, a window or other deployments before anything is sent; without a value: 10m',
-        { bare: '10m' }
-      ),
+      ...waitOption,
       ...wishOptions,
       ...signOptions,
       incremental: option(

@@ -319,16 +319,22 @@ async function cureOf({ code, message }: Refusal, { client, projectId, config }:
   return `The deploy token from ${from} belongs to ${owner}, not to ${projectId}${where}. Correct the project id, or use the token of ${projectId}`
 }
 
-/** What ends by itself. */
-const passing: ReadonlySet<string> = new Set(['locked', 'outside_window'])
+/** Whether what refuses a deployment ends by itself: a lock, or a closed window. */
+export function endsByItself(error: unknown): error is Refusal {
+  return error instanceof Refusal && (error.code === 'locked' || error.code === 'outside_window')
+}
+
 const pollMs = 5000
 /** Clients that began to wait together spread their requests by this time in both directions. */
 const spreadMs = 1000
 
+/** The fields of a permit that say what is ahead. */
+type Ahead = Partial<Pick<UploadPermit, 'deploymentsAhead' | 'rolloutAhead'>>
+
 /** Dependencies of `waitUntilFree`. Tests replace the time. */
-interface Waiting {
-  /** Asks the server whether it would accept the upload, as `checkBeforePacking` does. */
-  check(): Promise<UploadPermit | null>
+interface Waiting<T> {
+  /** Asks the server whether it would accept the deployment, as `checkBeforePacking` does. */
+  check(): Promise<T>
   limitMs: number
   signal: AbortSignal
   /** Prints a change of what the push waits for. */
@@ -342,12 +348,13 @@ interface Waiting {
  * Once it waits, it also waits for a server that restarts, and for a cluster that has no leader. Throws that refusal, or
  * `still_busy`, after the time limit, any other refusal at once, and the reason of the signal.
  */
-export async function waitUntilFree({ check, limitMs, signal, note, sleep = pause, now = Date.now }: Waiting) {
+export async function waitUntilFree<T extends Ahead | null>(waiting: Waiting<T>): Promise<T> {
+  const { check, limitMs, signal, note, sleep = pause, now = Date.now } = waiting
   const startedMs = now()
   for (let last = ''; ; ) {
     const answer = await check().catch((error: unknown) => {
       const isLate = last !== '' && mayRepeat(error)
-      if (error instanceof Refusal && (passing.has(error.code) || isLate)) return error
+      if (error instanceof Refusal && (endsByItself(error) || isLate)) return error
       throw error
     })
     if (!(answer instanceof Refusal) && !answer?.deploymentsAhead) return answer
@@ -360,7 +367,7 @@ export async function waitUntilFree({ check, limitMs, signal, note, sleep = paus
   }
 }
 
-function reasonOf(answer: UploadPermit | null): string {
+function reasonOf(answer: Ahead | null): string {
   const ahead = answer?.rolloutAhead
   return sentenceOf(answer?.deploymentsAhead ?? 0) + (ahead === undefined ? '' : `: ${aheadSentence(ahead)}`)
 }

@@ -63,6 +63,42 @@ t.test('promote', async t => {
   })
 })
 
+t.test('a promotion waits for a window, and for the end of a lock', async t => {
+  const cwd = t.testdir({})
+  const server = await startServe(t, cwd)
+  const options = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
+  const staging = await server.createProject({ name: 'staging', deployPath: join(cwd, 'staging') })
+  const production = await server.createProject({ name: 'production', deployPath: join(cwd, 'production') })
+  await (await server.upload(staging, { 'a.txt': 'one' })).finished
+  const path = `/api/projects/${production.id}/lock`
+  const windows = { allow: [], freeze: [{ from: '2020-01-01', to: '2100-01-01', reason: 'audit' }], tz: 'UTC' }
+  const words = ['promote', 'staging', 'production', '--yes']
+  const obstacles = [
+    {
+      says: /Waiting: .*locked by/,
+      close: () => server.api('PUT', path, { reason: 'audit' }),
+      open: () => server.api('DELETE', path)
+    },
+    {
+      says: /Waiting: .*no deployments now \("audit"\)/,
+      close: () => server.changeProject(production.id, { policy: { windows } }),
+      open: () => server.changeProject(production.id, { policy: { windows: null } })
+    }
+  ]
+  for (const { says, close, open } of obstacles) {
+    await close()
+    t.match(await svc(words, options), { code: 1 })
+    let opened: Promise<unknown> | null = null
+    const onOutput = (text: string): void => {
+      if (says.test(text)) opened ??= open()
+    }
+    const ended = await svc([...words, '--wait=5m'], { ...options, onOutput })
+    t.match(ended, { code: 0, stdout: /success: promoted/ }, ended.stderr)
+    t.not(opened, null, 'it has waited')
+    await opened
+  }
+})
+
 t.test('a promotion needs room in the project that gets it', async t => {
   const cwd = t.testdir({})
   const server = await startServe(t, cwd)
