@@ -33,7 +33,7 @@ export class AuditPage extends FilteredPage<Shown> {
       .entries > li + li { border-top: 1px solid var(--line); }
       .entries summary {
         display: grid;
-        grid-template-columns: 72px minmax(0, 1.1fr) minmax(0, 1.6fr) minmax(0, 1fr) 70px minmax(0, 130px);
+        grid-template-columns: 72px 176px minmax(0, 1fr) minmax(0, 120px) 70px minmax(0, 110px);
         gap: 2px 16px;
         align-items: baseline;
         min-height: var(--row);

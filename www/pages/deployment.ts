@@ -73,7 +73,7 @@ export class DeploymentPage extends Page {
       .facts { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 6px 16px; font-size: var(--size-13); }
       .facts dt { align-self: center; color: var(--muted); }
       .facts dd { min-width: 0; overflow-wrap: anywhere; text-align: right; }
-      .facts dd button { margin-block: -6px; margin-right: -12px; font-size: inherit; }
+      .facts dd button { margin-block: -6px; margin-right: -12px; font-size: inherit; vertical-align: middle; }
       .script pre {
         margin: 0;
         padding: 10px 12px;

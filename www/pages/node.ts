@@ -118,7 +118,7 @@ function away({ lastSeenAt }: ListedNode): Template {
     <div class="away" role="status">
       <b>${t('This node is not connected')}</b>
       <span>
-        ${lastSeenAt === null ? t('It was never connected.') : html`${t('Last seen')} <svc-time at="${lastSeenAt}"></svc-time>.`} ${t('What is shown here is what it said last. Check that “svc agent” runs there, and that the machine reaches this server.')}
+        ${lastSeenAt === null ? t('It was never connected.') : html`${t('Last seen')} <svc-time at="${lastSeenAt}"></svc-time> ·`} ${t('What is shown here is what it said last. Check that “svc agent” runs there, and that the machine reaches this server.')}
       </span>
     </div>`
 }

@@ -209,12 +209,17 @@ export function waitingWords({ for: reason, until }: Pick<Waiting, 'for' | 'unti
   return t(row.until.words, { time: `${day}${formatted('time', atMs, {})}` })
 }
 
+/** Whether a deployment is queued or running. */
+export function isGoing({ status }: { status: string }): boolean {
+  return status === 'queued' || status === 'running'
+}
+
 /** Returns the status of a project that people see. */
 export function projectStatus<S extends string>(
   { id, status }: { id: string; status: S },
   { waiting, failedInBackground }: Pick<Marks, 'waiting' | 'failedInBackground'>
 ): S | 'waiting' | 'failed' {
-  if (status === 'running' && waiting.some(({ projectId }) => projectId === id)) return 'waiting'
+  if (isGoing({ status }) && waiting.some(({ projectId }) => projectId === id)) return 'waiting'
   return shownStatus(status, failedInBackground.includes(id))
 }
 

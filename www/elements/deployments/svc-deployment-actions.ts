@@ -8,7 +8,7 @@ import { readDeployments, type RollbackWish, startDeployment } from '../../serve
 import { html, icon, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { field, question, type Question, Submission, submitted } from '../base/form.js'
-import { deploymentWords, wayBackOf } from '../base/words.js'
+import { deploymentWords, isGoing, wayBackOf } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
 import { may, mayDecide } from '../../state/session.js'
 
@@ -105,6 +105,8 @@ export class SvcDeploymentActions extends SvcElement {
   deployment!: ListedDeployment
   isRollout = false
   wish: Wish | null = null
+  /** Whether its files are in the target. */
+  #isLive = false
   /** The deployment to roll back to after a failure. */
   #lastGood: DeploymentRow | null = null
   #rollback: Rollback | null = null
@@ -116,12 +118,13 @@ export class SvcDeploymentActions extends SvcElement {
 
   protected override changed(name: string, before: unknown): void {
     if (name === 'wish') this.#grant()
-    if (name !== 'deployment' || isFailed(before as ListedDeployment)) return
-    if (isFailed(this.deployment)) void this.#findLastGood(this.deployment)
+    if (name !== 'deployment') return
+    const earlier = before as ListedDeployment
+    if (isGoing(earlier) || isFailed(earlier) !== isFailed(this.deployment)) void this.#look()
   }
 
   protected override connected(): void {
-    if (isFailed(this.deployment)) void this.#findLastGood(this.deployment)
+    void this.#look()
     this.#grant()
   }
 
@@ -148,7 +151,7 @@ export class SvcDeploymentActions extends SvcElement {
         ? null
         : html`
       <button type="button" class="${kind}" @click="${() => void this.#openRollback(source)}">
-        ${icon(isFailed(source) ? 'deployments' : 'roll-back')}${words}
+        ${icon(this.#isAgain(source) ? 'deployments' : 'roll-back')}${words}
       </button>`
     return html`
       ${
@@ -161,8 +164,8 @@ export class SvcDeploymentActions extends SvcElement {
           ? html`<button type="button" @click="${() => void this.#openPromotion()}">${icon('next')}${t('Promote…')}</button>`
           : null
       }
-      ${hasFailed && hasArtifact ? again(deployment, t('Deploy again…'), null) : null}
-      ${mayReturnTo(deployment) ? again(deployment, t('Roll back to this…'), 'primary') : null}
+      ${hasArtifact && this.#isAgain(deployment) ? again(deployment, t('Deploy again…'), null) : null}
+      ${mayReturnTo(deployment) && !this.#isLive ? again(deployment, t('Roll back to this…'), 'primary') : null}
       ${
         hasFailed && this.#lastGood !== null
           ? again(this.#lastGood, t('Roll back to last successful…'), 'primary')
@@ -171,7 +174,7 @@ export class SvcDeploymentActions extends SvcElement {
   }
 
   #dialogs(deployment: ListedDeployment): Template {
-    const isAgain = this.#rollback !== null && isFailed(this.#rollback.source)
+    const isAgain = this.#rollback !== null && this.#isAgain(this.#rollback.source)
     const headings: Record<Dialog, string> = {
       none: '',
       roll_back: isAgain
@@ -198,7 +201,7 @@ export class SvcDeploymentActions extends SvcElement {
       })
     if (this.#dialog === 'roll_back' && this.#rollback !== null) {
       const { source } = this.#rollback
-      const button = isFailed(source) ? t('Deploy again') : t('Roll back')
+      const button = this.#isAgain(source) ? t('Deploy again') : t('Roll back')
       return form({
         asked: this.isRollout
           ? rolloutWords(this.#rollback)
@@ -256,13 +259,23 @@ export class SvcDeploymentActions extends SvcElement {
     this.#submission.refuse(null)
   }
 
-  async #findLastGood({ projectId }: DeploymentRow): Promise<void> {
+  /** Whether to deploy it is to repeat it: it failed, or its files are live. */
+  #isAgain(source: ListedDeployment): boolean {
+    return isFailed(source) || (this.#isLive && source.id === this.deployment.id)
+  }
+
+  /** Finds out whether the deployment is live and, after a failure, what to go back to. */
+  async #look(): Promise<void> {
+    const { id, projectId } = this.deployment
+    if (isGoing(this.deployment) || !may('rollback')) return
     try {
-      const { broken } = await this.client.call('GET /api/projects/:id/overview', {
+      const { broken, live } = await this.client.call('GET /api/projects/:id/overview', {
         id: projectId,
         signal: this.signal
       })
-      const wanted = broken === null ? null : wayBackOf(broken)
+      this.#isLive = live?.id === id
+      this.update()
+      const wanted = broken === null || !isFailed(this.deployment) ? null : wayBackOf(broken)
       if (wanted === null) return
       this.#lastGood = await this.client.call('GET /api/logs/:deployId', {
         deployId: wanted.id,
@@ -424,7 +437,6 @@ const mayReturnTo = (deployment: ListedDeployment): boolean =>
   deployment.hasArtifact && !isGoing(deployment) && !isFailed(deployment) && may('rollback')
 const mayPromote = (deployment: ListedDeployment): boolean =>
   deployment.hasArtifact && !isGoing(deployment) && !isFailed(deployment) && !deployment.exact && may('promote')
-const isGoing = ({ status }: DeploymentRow): boolean => status === 'queued' || status === 'running'
 const markWords = (deployment: DeploymentRow, asSuccess: string, asFailed: string): string =>
   opposite(deployment) === 'success' ? asSuccess : asFailed
 const opposite = ({ status }: DeploymentRow): FinalStatus => (status === 'failed' ? 'success' : 'failed')

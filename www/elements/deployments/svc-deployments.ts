@@ -5,7 +5,7 @@ import { begunAt, shownStatus } from '../../shared/api.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { serverNow } from '../../server/client.js'
 import { originOf, type Status } from '../base/facts.js'
-import { deploymentWords, waitingWords, wayBackOf } from '../base/words.js'
+import { deploymentWords, isGoing, waitingWords, wayBackOf } from '../base/words.js'
 import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.js'
 import { numberWords, t, serverWords, twoLines } from '../../words/t.js'
 import { may } from '../../state/session.js'
@@ -29,14 +29,14 @@ export class SvcDeployments extends SvcElement {
 
       a {
         display: grid;
-        grid-template: 'status what where time span next' auto / 100px minmax(0, 1.2fr) minmax(0, 1fr) 130px 76px 16px;
+        grid-template: 'status what where time span next' auto / 90px minmax(0, 1.1fr) minmax(0, 1fr) 116px 60px 16px;
         align-items: center;
         gap: 4px 16px;
         min-height: calc(var(--row) + 8px);
         padding: 6px 16px;
         color: inherit;
       }
-      &[single] a { grid-template-columns: 100px minmax(0, 1fr) minmax(0, 0.6fr) 130px 76px 16px; }
+      &[single] a { grid-template-columns: 90px minmax(0, 1fr) minmax(0, 0.5fr) 116px 60px 16px; }
 
       a:hover { background: var(--hover); text-decoration: none; }
       a:focus-visible { outline-offset: -2px; border-radius: 8px; }
@@ -47,8 +47,9 @@ export class SvcDeployments extends SvcElement {
       .what { grid-area: what; display: flex; align-items: center; gap: 10px; min-width: 0; }
       .what b { font-weight: 500; }
       .what > .icon { color: var(--muted); }
-      .where { grid-area: where; display: grid; grid-template-columns: minmax(0, 1.4fr) minmax(0, 1fr); align-items: baseline; gap: 4px 16px; min-width: 0; }
+      .where { grid-area: where; display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1.6fr); align-items: baseline; gap: 4px 16px; min-width: 0; }
       &[single] .where { grid-template-columns: minmax(0, 1fr); }
+      .where > .cut:last-child { font-size: var(--size-13); }
       svc-time, svc-span { color: var(--muted); font-size: var(--size-13); white-space: nowrap; }
       svc-time { grid-area: time; }
       svc-span { grid-area: span; text-align: right; }
@@ -94,7 +95,7 @@ export class SvcDeployments extends SvcElement {
       <a href="deployments/${item.id}" tabindex="${isCurrent ? null : '-1'}">
         <svc-status state="${stateOf(item, waiting)}"></svc-status>
         <span class="what" title="${words}" translate="no">
-          ${item.triggerSource !== 'cli' ? icon('roll-back') : null}<b class="cut">${words}</b>
+          ${item.triggerSource === 'cli' ? null : icon(item.triggerSource === 'promotion' ? 'next' : 'roll-back')}<b class="cut">${words}</b>
           ${waiting === undefined ? null : html`<svc-marked words="${waitingWords(waiting, serverNow())}"></svc-marked>`}
           ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}
         </span>
@@ -107,7 +108,7 @@ export class SvcDeployments extends SvcElement {
 }
 
 function stateOf({ status, backgroundFailed }: ListedDeployment, waiting: Waiting | undefined): Status {
-  return status === 'running' && waiting !== undefined ? 'waiting' : shownStatus(status, backgroundFailed)
+  return isGoing({ status }) && waiting !== undefined ? 'waiting' : shownStatus(status, backgroundFailed)
 }
 
 const idOf = ({ id }: ListedDeployment): string => id

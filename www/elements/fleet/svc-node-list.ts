@@ -28,7 +28,9 @@ export class SvcNodeGrid extends SvcElement {
       header h2 { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 10px; min-width: 0; font-size: var(--size-14); overflow-wrap: anywhere; }
       header p { color: var(--muted); font-size: var(--size-13); }
       header a:last-child { font-size: var(--size-13); }
-      ul { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(148px, 100%), 1fr)); gap: 8px; }
+      ul { --tile-px: 148px; display: grid; grid-template-columns: repeat(auto-fill, minmax(min(var(--tile-px), 100%), 1fr)); gap: 8px; }
+      ul.wide { --tile-px: 232px; }
+      ul.widest { --tile-px: 320px; }
       li { position: relative; }
       /* Space on the link chooses, so Tab stops once at each tile. */
       li > input { position: absolute; top: calc(50% - 8px); left: 14px; }
@@ -122,7 +124,7 @@ export class SvcNodeGrid extends SvcElement {
               : html`<a href="${list}">${t('Show all {count} as a list', { count: numberWords(nodes.length) })}</a>`
           }
         </header>
-        <ul>${shown.map(member => keyed(member.node.id, this.#tile(member, color)))}</ul>
+        <ul class="${tileWidth(shown)}">${shown.map(member => keyed(member.node.id, this.#tile(member, color)))}</ul>
       </section>`
   }
 
@@ -155,6 +157,12 @@ export class SvcNodeGrid extends SvcElement {
 }
 
 type Tile = TreeGroup['nodes'][number]
+
+/** Returns the class of tiles that have room for these names, which often differ at their ends only. */
+function tileWidth(tiles: readonly Tile[]): string {
+  const longest = Math.max(0, ...tiles.map(({ node }) => node.name.length))
+  return longest > 22 ? 'widest' : longest > 10 ? 'wide' : ''
+}
 
 /** Returns which release a group of nodes has, and whether it is the newest one. */
 export function releaseOf({ deployId, release, isNewest }: TreeGroup): Template | null {

@@ -409,13 +409,18 @@ function liveFacts(live: ListedDeployment, source: ListedDeployment): Fact[] {
     { name: t('By'), value: deployerWords(live, source) },
     live.triggerSource === 'cli'
       ? null
-      : {
-          name: t('Rolled back to'),
-          value:
-            live === source
-              ? t('a deleted deployment')
-              : html`<a href="deployments/${source.id}"><svc-time at="${source.startTime}"></svc-time></a>`
-        },
+      : live.promotedFrom !== null
+        ? {
+            name: t('Promoted from'),
+            value: html`<a href="deployments/${live.promotedFrom}">${t('another project')}</a>`
+          }
+        : {
+            name: t('Rolled back to'),
+            value:
+              live === source
+                ? t('a deleted deployment')
+                : html`<a href="deployments/${source.id}"><svc-time at="${source.startTime}"></svc-time></a>`
+          },
     source.fileCount === null ? null : { name: t('Files'), value: countWords(source.fileCount, 'file') },
     source.archiveBytes === null ? null : { name: t('Archive'), value: formatBytes(source.archiveBytes) }
   ]

@@ -70,6 +70,8 @@ export const words: Words = {
   'In progress': '正在进行',
   By: '部署者',
   'Rolled back to': '回滚至',
+  'Promoted from': '提升自',
+  'another project': '另一个项目',
   'a deleted deployment': '已被移除的部署',
   'with uncommitted changes': '含未提交的更改',
   'Its post-deploy script failed in the background.': '其部署后脚本在后台失败。',
