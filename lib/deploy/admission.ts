@@ -263,7 +263,7 @@ export class Admission {
     const { ids } = this.#needs
     const source = this.#source(from)
     const project = this.#admissibleProject(projectId)
-    refuseRollback(source)
+    refuseRollback(source, 'promotion')
     refusePromotion(this.#needs, source, project)
     refuseWishes(this.#needs.store, project, request)
     this.#checkBeginning(project, request)

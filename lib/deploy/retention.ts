@@ -210,10 +210,11 @@ function needed(deployId: string, why: string): Refusal {
   return new Refusal('conflict', 'archive_needed', `Cannot delete the archive of deployment ${deployId}: ${why}`)
 }
 
-/** Throws the 409 for a deployment that cannot be rolled back to. */
-export function refuseRollback(source: DeploymentRow): void {
-  refuseUnlessFinal(source, 'roll back to')
-  if (!source.hasArtifact) throw noArchive(source.id)
+/** Throws the 409 for a deployment that cannot be rolled back to (`again`), or promoted. */
+export function refuseRollback(source: DeploymentRow, kind: 'again' | 'promotion' = 'again'): void {
+  const doing = kind === 'again' ? 'roll back to' : 'promote'
+  refuseUnlessFinal(source, doing)
+  if (!source.hasArtifact) throw noArchive(source.id, doing)
   if (source.exact) throw partialArchive(source.id)
 }
 

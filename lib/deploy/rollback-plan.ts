@@ -179,7 +179,7 @@ async function overlaid(
   project: Project,
   { source, kind, force }: { source: DeploymentRow; kind: 'again' | 'promotion'; force: boolean }
 ): Promise<Wanted> {
-  refuseRollback(source)
+  refuseRollback(source, kind)
   const offered = kind === 'again' ? offeredBySource(source) : noScripts
   await signatures.judgeSource(project, source, { kind, offered, sbom: files.sbomIfAny(source.id) })
   const entries: TimedEntry[] = []

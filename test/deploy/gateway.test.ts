@@ -65,6 +65,12 @@ t.test('a promotion is refused for what is no release of another project', async
   t.match(await stage.deployer.planPromotion(shop.id, { from: failed.id, signal: never }), {
     problem: { code: 'not_promotable' }
   })
+  const { id } = await stage.deploy(staging, { 'a.txt': 'y' })
+  await stage.deploy(staging, { 'a.txt': 'z' })
+  await stage.deployer.deleteArchive(id, { actor: admin, force: true })
+  const gone = { code: 'no_archive', message: `Cannot promote deployment ${id}: its archive has been removed` }
+  await t.rejects(promote(id), gone)
+  t.match(await stage.deployer.planPromotion(shop.id, { from: id, signal: never }), { problem: { code: gone.code } })
 })
 
 t.test('a project with promoteFrom takes only what has been live there for a time', async t => {
