@@ -174,7 +174,7 @@ type Finder = Pick<ApiServices, 'findProject'> & { caller: Caller }
 function checkField(name: string, value: string, { caller, findProject }: Finder): void {
   if (name === 'projectId') checkUploadProject(value, caller, findProject)
   else if (isRead(name)) readers[name](value)
-  else refuseDroppedWish(name)
+  else refuseDroppedWish(name, readers)
 }
 
 /**

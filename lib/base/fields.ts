@@ -76,24 +76,30 @@ export function object<S extends Shape>(shape: S, { strict = false, example }: O
 }
 
 function fieldsOf<S extends Shape>(given: Record<string, unknown>, shape: S, at: (name: string) => string): Fields<S> {
-  for (const name of Object.keys(given)) if (!Object.hasOwn(shape, name)) refuseDroppedWish(name)
+  for (const name of Object.keys(given)) if (!Object.hasOwn(shape, name)) refuseDroppedWish(name, shape)
   const entries = Object.entries(shape).map(([name, read]) => {
     return [name, read(Object.hasOwn(given, name) ? given[name] : undefined, at(name))] as const
   })
   return Object.fromEntries(entries) as Fields<S>
 }
 
-const holdsBack = /^(dry[-_ ]?run|preview|simulate|simulation|what[-_]?if|(check|plan|validate)[-_]?only|no[-_]?op)$/i
+const holdsBack =
+  /^(dry[-_ ]?run|preview|simulate|simulation|what[-_]?if|(check|plan|validate)[-_]?only|no[-_]?op|at|schedule(d)?([-_]?(at|for))?)$/i
 
 /**
- * Refuses an unknown field that asks to change nothing. Unknown fields are ignored, because clients may be newer; but if
- * this wish were ignored, the change would be carried out.
+ * Refuses an unknown field that asks to change nothing, or nothing yet, or that is a known one in another spelling. Unknown
+ * fields are ignored, because clients may be newer; but if this wish were ignored, the change would be carried out.
  */
-export function refuseDroppedWish(name: string): void {
-  if (!holdsBack.test(name)) return
+export function refuseDroppedWish(name: string, known: Readonly<Record<string, unknown>> = {}): void {
+  const meant = Object.keys(known).find(field => plainName(field) === plainName(name))
+  if (meant === undefined && !holdsBack.test(name)) return
+  const advice = meant === undefined ? '' : `. The field is "${meant}"`
   const sentence = `"${shown(name)}" is unknown here, and without it the request would be carried out: nothing was changed`
-  throw invalid(name, sentence)
+  throw invalid(name, sentence + advice)
 }
+
+/** Returns a name without what other languages write differently: `start_at` and `startAt` are the same. */
+const plainName = (name: string): string => name.replaceAll(/[-_ ]/g, '').toLowerCase()
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

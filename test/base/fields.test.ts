@@ -27,6 +27,21 @@ t.test('refuses a body that is not a JSON object', async t => {
   }
 })
 
+t.test('refuses an unknown field without which the request would be carried out', async t => {
+  const shape = { startAt: optional(line()), message: optional(line()) }
+  for (const wish of ['dryRun', 'dry_run', 'dry-run', 'whatIf', 'checkOnly', 'at', 'At', 'schedule', 'scheduledFor']) {
+    t.throws(() => readFields({ [wish]: 'x' }, shape), {
+      field: wish,
+      message: /is unknown here, .* nothing was changed$/
+    })
+    t.throws(() => readFields({ inner: { [wish]: 'x' } }, { inner: object(shape) }), { message: /nothing was changed/ })
+  }
+  for (const other of ['start_at', 'start-at', 'StartAt', 'startat', 'START_AT'])
+    t.throws(() => readFields({ [other]: 'x' }, shape), { field: other, message: /The field is "startAt"$/ })
+  for (const name of ['starts', 'atAll', 'messages', '__proto__', 'constructor'])
+    t.strictSame(readFields({ [name]: 'x' }, shape), { startAt: undefined, message: undefined }, name)
+})
+
 t.test('reads fields and ignores unknown ones', async t => {
   const shape = {
     name,
