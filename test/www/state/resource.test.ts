@@ -33,7 +33,6 @@ t.test('follows the Date of the server, and no noise of it', async t => {
 
 /** Files that measure by the clock of the browser, each with the reason. */
 const own: Readonly<Record<string, string>> = {
-  'archive/zip.ts': 'times of files of this machine',
   'pages/deployment.ts': 'a pause between requests',
   'pages/login.ts': 'a wait that begins here',
   'server/client.ts': 'the way of an answer',
