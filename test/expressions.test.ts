@@ -30,6 +30,7 @@ const places: Readonly<Record<string, string>> = {
   "lib/cli/commands/tail.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,
   "lib/cli/server-file/format.ts: new RegExp( `^(settings\\\\.(${[...secretSettings, 'webhook_ur": fixed,
   'lib/model/family.ts: new RegExp(`^(.+?)(?:[-_. /]+|\\\\s*[([])(${words})\\\\d*[)\\\\]]?': ofName,
+  "lib/model/family.ts: new RegExp(`^(.+?)[-_. /]+(${words})\\\\d*([-_. /]+.+)$`, 'i')": ofName,
   "lib/model/family.ts: new RegExp(`^(${words})\\\\d*[-_. /]+(.+)$`, 'i')": ofName,
   'lib/cli/terminal/terminal-text.ts: new RegExp(`[${directions}]`)': read,
   'lib/cli/terminal/terminal-text.ts: new RegExp(`[\\\\x00-\\\\x08\\\\x0b-\\\\x1f\\\\x7f-\\\\x9f${directions}]': read,
