@@ -75,6 +75,7 @@ const judged: Record<string, Record<string, Row>> = {
   promote: {
     release: done,
     confirm: done,
+    wait: always,
     override: done,
     at: done,
     receipt: { dryRun: 'idle', at: 'refused', nodes: 'done' },

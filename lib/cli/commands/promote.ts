@@ -36,7 +36,7 @@ export const commands = {
         complete: 'deployments'
       }),
       confirm: confirmOptions.confirm,
-      ...waitOption,
+      wait: { ...waitOption.wait, help: 'wait for a lock or a window; without a value: 10m' },
       ...overrideOption,
       ...atOption,
       ...receiptOption,
