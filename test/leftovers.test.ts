@@ -35,7 +35,7 @@ const places: Record<string, string> = {
   'core/store/recovery.ts': '* svc.db.tmp, svc.db.schema-*.tmp: the next start (test/main/leftovers)',
   'core/store/owner.ts': 'svc.sock.<random>: the next owner (test/core/store/owner)',
   'core/store/redo.ts': '* svc.db.redo.tmp: the next start (test/main/leftovers)',
-  'operate/machine/health.ts': 'health.probe: the next start (test/main/leftovers)',
+  'operate/machine/probe.ts': 'health.probe: the next start (test/main/leftovers)',
   'core/install/commit.ts': 'below the staging directory: recovery, by the undo journal (test/target)',
   'core/install/before-images.ts': 'kept for the operator: the files that were edited before a revert (docs/checks.md)',
   'core/install/manifest.ts': 'deployments/*.manifest.tmp: the next start (deploy/strays.ts)',
