@@ -120,7 +120,9 @@ export class SvcDeploymentActions extends SvcElement {
     if (name === 'wish') this.#grant()
     if (name !== 'deployment') return
     const earlier = before as ListedDeployment
-    if (isGoing(earlier) || isFailed(earlier) !== isFailed(this.deployment)) void this.#look()
+    const isOther = earlier.id !== this.deployment.id
+    if (isOther) this.#isLive = false
+    if (isOther || isGoing(earlier) || isFailed(earlier) !== isFailed(this.deployment)) void this.#look()
   }
 
   protected override connected(): void {
