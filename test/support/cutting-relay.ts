@@ -30,11 +30,10 @@ export async function startCuttingRelay(t: { teardown(work: () => unknown): void
       const passed = bytes.subarray(0, relay.left)
       relay.bytes += passed.length
       relay.left -= passed.length
-      if (!server.write(passed))
-        void once(server.pause(), 'drain').then(
-          () => server.resume(),
-          () => {}
-        )
+      if (!server.write(passed)) {
+        client.pause()
+        server.once('drain', () => client.resume())
+      }
       if (relay.left <= 0) cut()
     })
   })
