@@ -1,7 +1,8 @@
 import type { SignInToken } from '../access/named-tokens.js'
 import type { FactorOwner } from '../access/second-factor.js'
 import { ticketPurposes } from '../access/secret.js'
-import { notFound, Refusal } from '../base/errors.js'
+import type { Clock } from '../base/clock.js'
+import { invalid, notFound, Refusal } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
 import {
@@ -350,6 +351,8 @@ export const newTokenFields = {
   projectIds,
   /** When the token expires. Default: 90 days from now. */
   expiresAt,
+  /** Days from now until the token expires, instead of `expiresAt`. */
+  days: optional(integer(1, 3650)),
   /** Addresses and CIDR blocks that may use the token. Empty: all. */
   allowedIps,
   /** Whether a viewer or deployer may read the scripts of its projects. */
@@ -372,7 +375,7 @@ export const rotateFields = {
 }
 
 /** Handlers of named tokens. Only the answers of `create` and `rotate` contain a secret. */
-export function tokenHandlers({ named, builtInTokens, adviceOf }: ApiServices) {
+export function tokenHandlers({ named, builtInTokens, adviceOf, clock }: ApiServices) {
   return {
     /** `GET /api/tokens`: the named tokens by name, and the built-in ones. */
     list() {
@@ -388,13 +391,13 @@ export function tokenHandlers({ named, builtInTokens, adviceOf }: ApiServices) {
 
     /** `POST /api/tokens`: creates a token. */
     create: async request => {
-      const fields = readRights(await request.json(), newTokenFields)
+      const fields = withEnd(readRights(await request.json(), newTokenFields), clock)
       return json({ success: true, ...(await named.create(fields, request.actor)) } satisfies NewToken)
     },
 
     /** `PATCH /api/tokens/:id`: changes the fields that are present. Sessions of the token end. */
     update: async request => {
-      const fields = readRights(await request.json(), tokenFields)
+      const fields = withEnd(readRights(await request.json(), tokenFields), clock)
       return json({ success: true, record: await named.update(idOf(request), present(fields), request.actor) })
     },
 
@@ -408,6 +411,16 @@ export function tokenHandlers({ named, builtInTokens, adviceOf }: ApiServices) {
     /** `DELETE /api/tokens/:id`: revokes a token at once. It stays in the list for 90 days. */
     revoke: async request => json({ success: true, record: await named.revoke(idOf(request), request.actor) })
   } satisfies Record<string, Handler>
+}
+
+/** Returns fields with the end that `days` says. */
+function withEnd<F extends { days: number | undefined; expiresAt: string | undefined }>(
+  { days, ...fields }: F,
+  clock: Clock
+): Omit<F, 'days'> {
+  if (days === undefined) return fields
+  if (fields.expiresAt !== undefined) throw invalid('days', 'Give "days" or "expiresAt", not both')
+  return { ...fields, expiresAt: new Date(clock.now() + days * 24 * 60 * 60_000).toISOString() }
 }
 
 /** Returns the id in the path. Refuses: 409 `last_admin` for the admin token, which is changed in another way. */

@@ -689,10 +689,22 @@ t.test('the list of tokens gives advice, and a reminder is sent before the end',
   t.equal(receiver.requests.length, 1, 'once, also after a restart')
 })
 
+t.test('days are the end of a token', async t => {
+  const { client } = await startServer(t)
+  const daysUntil = (expiresAt: string) => (Date.parse(expiresAt) - Date.now()) / 86_400_000
+  const { record } = (await client.post('/api/tokens', { name: 'ci', role: 'deployer', days: 1 })).body
+  t.ok(daysUntil(record.expiresAt) > 0.9 && daysUntil(record.expiresAt) <= 1)
+  const changed = await client.patch(`/api/tokens/${record.id}`, { days: 30 })
+  t.ok(daysUntil(changed.body.record.expiresAt) > 29 && daysUntil(changed.body.record.expiresAt) <= 30)
+  const both = { days: 2, expiresAt: record.expiresAt }
+  t.match(await client.patch(`/api/tokens/${record.id}`, both), { status: 400, body: { field: 'days' } })
+  t.match(await client.post('/api/tokens', { name: 'b', role: 'viewer', days: 0 }), { status: 400 })
+})
+
 t.test('a misspelt limit gives no token, key or enrollment without it', async t => {
   const { client } = await startServer(t)
   const given = { name: 'ci', role: 'deployer' }
-  for (const more of [{ projects: ['proj_a'] }, { days: 1 }, { allowedIPs: ['10.0.0.1'] }])
+  for (const more of [{ projects: ['proj_a'] }, { ttl: 1 }, { allowedIPs: ['10.0.0.1'] }])
     t.match(await client.post('/api/tokens', { ...given, ...more }), { status: 400, body: { code: 'invalid_field' } })
   t.match((await client.get('/api/tokens')).body, { items: [] })
   const { id } = (await client.post('/api/tokens', given)).body.record
