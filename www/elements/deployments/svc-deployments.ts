@@ -64,6 +64,8 @@ export class SvcDeployments extends SvcElement {
         .where, &[single] .where { display: flex; gap: 12px; font-size: var(--size-13); }
         .where > * { flex: 0 1 auto; min-width: 0; }
         .where > span:empty { display: none; }
+        &:not([long]) .what { flex-wrap: wrap; row-gap: 2px; }
+        &[long] .what > svc-marked { flex: 0 1 auto; max-width: 55%; }
         .where > .cut:last-child { flex: none; max-width: 45%; }
         svc-span { display: none; }
         svc-rows { --row-px: 93px; }

@@ -64,8 +64,11 @@ export class SvcNodeGrid extends SvcElement {
       }
       .lost > .icon { color: var(--failure); }
       .troubled { border-color: var(--failure); }
-      /* Its name and its word need more space. */
-      li:has(> .troubled) { grid-column: span 2; }
+      /* Its name and its word need more space than a narrow tile has. */
+      ul:not(.wide, .widest) > li:has(> .troubled) { grid-column: span 2; }
+      @media (max-width: 719px) {
+        ul:not(.wide, .widest) > li:has(> .troubled) { grid-column: 1 / -1; }
+      }
       .troubled > small { color: var(--failure); font-weight: 500; }
       .old { display: inline-flex; color: var(--warning); }
       .drained { color: var(--muted); }
