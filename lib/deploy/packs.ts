@@ -14,18 +14,11 @@ import { basename, dirname, join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGate } from '../base/async.js'
 import { Refusal } from '../base/errors.js'
+import { packedMode } from '../base/shared/tree-text.js'
 import { linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
 import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
 import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
-import {
-  anyArchive,
-  besideArchive,
-  findKept,
-  modeOfPacked,
-  openKept,
-  openPack,
-  writeWhole
-} from '../core/archive/pack-set.js'
+import { anyArchive, besideArchive, findKept, openKept, openPack, writeWhole } from '../core/archive/pack-set.js'
 
 /** A pack is made smaller if it wastes both this part of its size and this many bytes. */
 const wastedPart = 0.1
@@ -250,7 +243,7 @@ export class Packs {
       if (wasted < minWastedBytes || wasted < size * wastedPart) return 0
       const source = this.#packOf(pack)
       const composed = left.map(({ entry }): ComposedEntry => {
-        return { path: entry.path, mode: modeOfPacked(entry), mtimeMs: entry.mtimeMs ?? 0, source }
+        return { path: entry.path, mode: packedMode(entry), mtimeMs: entry.mtimeMs ?? 0, source }
       })
       const trailer = writeTrailer(left.map(({ number }) => number))
       const place = (from: string, to: string): Promise<void> =>

@@ -109,7 +109,7 @@ function sourceOf(file: Blob, entry: ZipEntry): Source {
       .split('/')
       .filter(segment => segment !== '.')
       .join('/'),
-    mode: packedMode(isLink ? 'symlink' : 'file', unixMode),
+    mode: packedMode({ kind: isLink ? 'symlink' : 'file', mode: unixMode }),
     mtimeMs: Math.floor((mtimeMs ?? 0) / 1000) * 1000,
     bytes,
     async contents() {

@@ -39,7 +39,7 @@ export const defaultDirectoryMode = directoryType | 0o755
 const permissionBits = 0o777
 
 /** Returns type and permission bits of what is packed or was packed. One without permission bits gets the usual ones. */
-export function packedMode(kind: 'file' | 'directory' | 'symlink', mode: number | null): number {
+export function packedMode({ kind, mode }: { kind: 'file' | 'directory' | 'symlink'; mode: number | null }): number {
   if (kind === 'symlink') return linkMode
   const permissions = (mode ?? 0) & permissionBits
   if (kind === 'directory') return permissions === 0 ? defaultDirectoryMode : directoryType | permissions

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths } from '../../base/shared/tree-text.js'
+import { compareTreePaths, packedMode } from '../../base/shared/tree-text.js'
 import { createEntryReader, type EntryReader } from './entry-data.js'
-import { modeOfPacked, openKept } from './pack-set.js'
+import { openKept } from './pack-set.js'
 import type { Archive, ArchiveEntry, ArchiveLimits } from './read.js'
 import type { TimedEntry } from './tree.js'
 
@@ -66,7 +66,7 @@ export async function entriesOfArchive(
   for (const entry of archive.entries) {
     if (entry.kind === 'directory') continue
     const { path, size, mtimeMs } = entry
-    const mode = modeOfPacked(entry)
+    const mode = packedMode(entry)
     const digest = known(entry)
     if (digest === undefined) sinceTurn += size + entryCost
     entries.push({ path, mode, size, sha256: digest ?? (await hashOf(entry, reader)), mtimeMs: mtimeMs ?? 0 })

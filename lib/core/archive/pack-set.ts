@@ -187,11 +187,6 @@ const directoryType = 0o040000
 const permissionBits = 0o777
 const maxSeconds = 2 ** 31 - 1
 
-/** Returns type and permission bits of an entry. */
-export function modeOfPacked({ kind, mode }: Pick<ArchiveEntry, 'kind' | 'mode'>): number {
-  return packedMode(kind, mode)
-}
-
 /** Returns the whole seconds of a time that a zip can contain. */
 export function secondsOf(mtimeMs: number | null): number {
   return Math.max(-maxSeconds - 1, Math.min(maxSeconds, Math.floor((mtimeMs ?? 0) / 1000)))
@@ -282,7 +277,7 @@ function entriesOfIndex(index: Entries, packs: readonly Pack[], name: string) {
       const found = from.entryOf(first + n)
       if (found === undefined) throw damagedPack(from.name, `it lacks the entry ${first + n}`)
       const position = entries.length
-      const mode = modes.get(position) ?? modeOfPacked(found)
+      const mode = modes.get(position) ?? packedMode(found)
       const seconds = times.get(position) ?? secondsOf(found.mtimeMs)
       entries.push({
         path: paths.get(position) ?? found.path,
@@ -329,7 +324,7 @@ function recordOf(entry: ArchiveEntry): ZipRecord {
   const { path, kind, mtimeMs, size, headerOffset } = entry
   const name = Buffer.from(kind === 'directory' ? `${path}/` : path)
   // The mode of an entry without permissions is the type alone.
-  const mode = entry.mode === null ? typeOf[kind] : modeOfPacked(entry)
+  const mode = entry.mode === null ? typeOf[kind] : packedMode(entry)
   const given = { name, mtimeMs: mtimeMs ?? 0, attributes: mode * 0x10000, bytes: size, offset: headerOffset }
   const record = newRecord(given, defaultZip64FromBytes)
   record.method = entry.method

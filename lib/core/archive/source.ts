@@ -63,11 +63,6 @@ function complaintAbout(path: string): string {
   return Buffer.byteLength(path) < maxNameBytes ? '' : 'its path is too long'
 }
 
-/** Returns type and permission bits as in Unix. A file that nobody may open gets the usual ones. */
-export function unixMode({ kind, mode }: ZipSource): number {
-  return packedMode(kind, mode)
-}
-
 /** Whether deflating the source may make it smaller. */
 export function isWorthDeflating({ path, kind, bytes }: ZipSource): boolean {
   return kind === 'file' && bytes > minDeflateBytes && !compressedTypes.has(extname(path).slice(1).toLowerCase())
@@ -280,7 +275,7 @@ export interface Entry extends ZipRecord {
  */
 export function newEntry(source: ZipSource, offset: number, zip64FromBytes = defaultZip64FromBytes): Entry {
   const name = Buffer.from(source.kind === 'directory' ? `${source.path}/` : source.path)
-  const attributes = (unixMode(source) << 16) >>> 0
+  const attributes = (packedMode(source) << 16) >>> 0
   const given = { name, mtimeMs: source.mtimeMs, attributes, bytes: bytesOf(source), offset }
   return Object.assign(newRecord(given, zip64FromBytes), { source })
 }

@@ -5,9 +5,9 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths, type TreeEntry } from '../../base/shared/tree-text.js'
+import { compareTreePaths, packedMode, type TreeEntry } from '../../base/shared/tree-text.js'
 import { createSegmentThreads } from './segments.js'
-import { checkSourceName, digestBytes, digestSources, unixMode, type ZipSource } from './source.js'
+import { checkSourceName, digestBytes, digestSources, type ZipSource } from './source.js'
 
 /** An entry of a tree, and the modification time that the zip contains. */
 export interface TimedEntry extends TreeEntry {
@@ -80,7 +80,7 @@ function entryOf(source: ZipSource, sha256: string): TimedEntry {
   const isLink = kind === 'symlink'
   return {
     path,
-    mode: unixMode(source),
+    mode: packedMode(source),
     size: isLink ? Buffer.byteLength(source.source as string) : source.bytes,
     sha256,
     mtimeMs: Math.max(-maxSeconds - 1, Math.min(maxSeconds, Math.floor(mtimeMs / 1000))) * 1000

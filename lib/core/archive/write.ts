@@ -34,7 +34,8 @@ import {
   type LargePart,
   type SegmentThreads
 } from './segments.js'
-import { checkSourceName, isWorthDeflating, type LastSource, readWhole, unixMode, type ZipSource } from './source.js'
+import { packedMode } from '../../base/shared/tree-text.js'
+import { checkSourceName, isWorthDeflating, type LastSource, readWhole, type ZipSource } from './source.js'
 
 /** Progress of writing a zip. */
 export interface ZipProgress {
@@ -242,7 +243,7 @@ export async function packSegment(sources: readonly ZipSource[], level: number):
 
 function add(zip: ZipFile, source: ZipSource, level: number): void {
   const { path, kind } = source
-  const about = { mode: unixMode(source), mtime: new Date(source.mtimeMs) }
+  const about = { mode: packedMode(source), mtime: new Date(source.mtimeMs) }
   const compressionLevel = isWorthDeflating(source) ? level : 0
   if (kind === 'directory') zip.addEmptyDirectory(path, about)
   else if (kind === 'symlink') zip.addBuffer(Buffer.from(source.source), path, { ...about, compressionLevel })

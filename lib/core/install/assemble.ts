@@ -24,7 +24,6 @@ import {
   openKept,
   besideArchive,
   createPackSet,
-  modeOfPacked,
   openPack,
   piecesOf,
   secondsOf
@@ -212,7 +211,7 @@ async function composeWhole(
 }
 
 function directoryOf({ path, mode, mtimeMs }: ArchiveEntry): ComposedEntry {
-  return { path, mode: packedMode('directory', mode), mtimeMs: mtimeMs ?? 0, source: null }
+  return { path, mode: packedMode({ kind: 'directory', mode }), mtimeMs: mtimeMs ?? 0, source: null }
 }
 
 /** Refuses (400 `assembly_differs`) sent contents that are not those that the tree names. */
@@ -415,7 +414,7 @@ function draftOf(placed: readonly Placed[], packs: readonly Pack[]): Draft {
     else runs.push(number, ordinal, 1)
     const packed = from.entryOf(ordinal) as ArchiveEntry
     if (packed.path !== entry.path) paths.push([position, entry.path])
-    if (modeOfPacked(packed) !== entry.mode) modes.push([position, entry.mode])
+    if (packedMode(packed) !== entry.mode) modes.push([position, entry.mode])
     const seconds = secondsOf(entry.mtimeMs)
     if (secondsOf(packed.mtimeMs) === seconds) continue
     times.push(position - lastPosition, seconds - lastSeconds)

@@ -116,7 +116,7 @@ export function treeDiffers(): Refusal {
 
 function entryInTree(index: number, { items, records, archiveModes }: Omit<InTree, 'order'>): TreeEntry {
   const { path, size, kind } = items[index] as Item
-  const mode = packedMode(kind, archiveModes[index] ?? null)
+  const mode = packedMode({ kind, mode: archiveModes[index] ?? null })
   return { path, mode, size, sha256: records.sha256(index).toString('hex') }
 }
 

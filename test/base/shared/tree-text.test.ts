@@ -70,8 +70,8 @@ t.test('What is packed has its permissions, or the usual ones', async t => {
     ['file', 0o100000, 0o644],
     ['directory', 0o040000, 0o755]
   ] as const) {
-    for (let mode = 1; mode < 512; mode++) t.equal(packedMode(kind, 0o106000 | mode), type | mode)
-    for (const mode of [null, 0, 0o100000, 0o106000, 0o1000]) t.equal(packedMode(kind, mode), type | usual)
+    for (let mode = 1; mode < 512; mode++) t.equal(packedMode({ kind, mode: 0o106000 | mode }), type | mode)
+    for (const mode of [null, 0, 0o100000, 0o106000, 0o1000]) t.equal(packedMode({ kind, mode }), type | usual)
   }
-  t.equal(packedMode('symlink', 0), linkMode)
+  t.equal(packedMode({ kind: 'symlink', mode: 0 }), linkMode)
 })

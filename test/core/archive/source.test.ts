@@ -24,10 +24,10 @@ import {
   newEntry,
   readInto,
   readWhole,
-  unixMode,
   withFile,
   type ZipSource
 } from '../../../lib/core/archive/source.js'
+import { packedMode } from '../../../lib/base/shared/tree-text.js'
 import { crc32 } from '../../../lib/base/digests.js'
 import {
   defaultZip64FromBytes,
@@ -43,9 +43,9 @@ function file(path: string, more: Partial<ZipSource> = {}): ZipSource {
 }
 
 t.test('the mode of an entry contains its type and permission bits only', async t => {
-  t.equal(unixMode(file('a.js')), 0o100755)
-  t.equal(unixMode(file('d', { kind: 'directory', mode: 0o41777 })), 0o040777)
-  t.equal(unixMode(file('l', { kind: 'symlink', mode: 0 })), 0o120777)
+  t.equal(packedMode(file('a.js')), 0o100755)
+  t.equal(packedMode(file('d', { kind: 'directory', mode: 0o41777 })), 0o040777)
+  t.equal(packedMode(file('l', { kind: 'symlink', mode: 0 })), 0o120777)
 })
 
 t.test('deflates only sources that may get smaller', async t => {
