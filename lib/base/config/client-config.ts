@@ -173,8 +173,10 @@ function checkClientConfig(path: string, env: string | null, object: JsonObject)
   const keys = Object.keys(object)
   const secret = keys.find(key => secretKeys.test(key))
   if (secret !== undefined) throw refuse('token_in_config', `"${secret}" must not be here: ${secretAdvice}`)
+  const known = Object.fromEntries(Object.entries(object).filter(([key]) => Object.hasOwn(shape, key)))
   try {
-    readFields(object, shape)
+    // An unknown key is a warning here: the commands that pack refuse it with the same sentence.
+    readFields(known, shape)
   } catch (error) {
     throw error instanceof Refusal ? refuse('invalid_config', error.message) : error
   }
@@ -182,7 +184,7 @@ function checkClientConfig(path: string, env: string | null, object: JsonObject)
     throw refuse('invalid_config', 'projectId is missing. Run "svc list" to find the id')
   }
   const warnings = keys
-    .filter(key => key !== '$schema' && !Object.hasOwn(shape, key))
+    .filter(key => key !== '$schema' && !Object.hasOwn(known, key))
     .map(key => `${path}: unknown key "${key}"${didYouMean(key)}`)
   return { path, env, config: object as unknown as ClientConfig, warnings }
 }
