@@ -421,6 +421,15 @@ function phases({ store, live, queue, waiting, receiptBook, trees, executors, st
     if (row !== undefined) live.find(deployId)?.end(row)
   }
 
+  /** Waits for what works beside the deployments, and ends its threads. */
+  async function close(): Promise<void> {
+    await receiptBook.close()
+    await trees.close()
+    await parts.incremental.close()
+    await parts.files.packs.idle()
+    await executors.close()
+  }
+
   return {
     /** Repairs what a stopped or killed server left behind. Must run first at a start. */
     async recover(): Promise<void> {
@@ -452,11 +461,7 @@ function phases({ store, live, queue, waiting, receiptBook, trees, executors, st
       await leaveTails({ ...parts, store }, tails, wait ? tailGraceMs : 0)
       await parts.ends.settle().catch(error => parts.log('Cannot record the results of some deployments', error))
       await receiptBook.make()
-      await receiptBook.close()
-      await trees.close()
-      await parts.incremental.close()
-      await parts.files.packs.idle()
-      await executors.close()
+      await close()
     },
 
     /**
@@ -474,9 +479,7 @@ function phases({ store, live, queue, waiting, receiptBook, trees, executors, st
         for (const run of live.all()) run.stop(new StopRequest('stop', 'Another hub leads the cluster now'))
         await finished
       }
-      await receiptBook.close()
-      await trees.close()
-      await executors.close()
+      await close()
     }
   }
 }

@@ -1,11 +1,9 @@
 /* Starts a server as a hub of a cluster: as `serve` does, with the replicated store and services that follow its role. */
 
-import { requiresSignatures } from './signers.js'
 import { rmdir } from 'node:fs/promises'
 import { readClusterFile, writeClusterFile } from '../base/config/cluster-file.js'
 import { callAll } from '../base/async.js'
 import { ensureHome, noSpaceFor, writeConfig } from '../base/config/home.js'
-import { readVersion } from '../base/config/version.js'
 import { systemActor } from '../model/audit.js'
 import type { HttpServer } from '../http/core/server.js'
 import { Forwarder } from '../cluster/forward.js'
@@ -14,14 +12,7 @@ import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
 import type { ReplicatedStore } from '../cluster/replicated-store.js'
 import { newestStartMs, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import type { Auth, Caller } from '../access/bearer.js'
-import {
-  createListener,
-  type ListenerFront,
-  reportFailure,
-  reportRequest,
-  type RequestEvent,
-  createReload
-} from './front.js'
+import { createListener, type ListenerFront, createReload } from './front.js'
 import { warnOfUsers } from './services.js'
 import {
   announce,
@@ -56,7 +47,7 @@ type Parts = Awaited<ReturnType<typeof openParts>>
 /** Opens the store of a hub, and creates what reaches the other hubs. `opened` gets what closes it. */
 async function openParts(options: ServeOptions, cluster: ClusterOptions, given: Start & { opened: Closers }) {
   const { home, report } = options
-  const { base, steady, clock, ids, entrance, opened } = given
+  const { base, steady, clock, ids, entrance, log, opened } = given
   const waiting = createWaiting({ entrance, base, report })
   opened.push(() => waiting.end())
   const { hub, signer } = await openHubIdentity(home.directory, cluster, clock)
@@ -90,7 +81,6 @@ async function openParts(options: ServeOptions, cluster: ClusterOptions, given: 
   if ((await readOverride(options)) !== undefined) {
     report.warn('ADMIN_TOKEN is ignored: the hubs of a cluster have one admin token. Change it in the settings')
   }
-  const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
   const etcd = (await readClusterFile(home.directory))?.etcd
   const admin = createReplicatedToken(store)
   const archives = new Archives({ store, hub: cluster.hub, client, home, ids, log })
@@ -108,7 +98,7 @@ async function openParts(options: ServeOptions, cluster: ClusterOptions, given: 
   const read = createHubReader({ boot: hub.boot, peers: store.peers, legacyKey: signer.legacyKey, clock })
   const addresses = followAddresses(store, cluster.hub.url)
   opened.push(async () => addresses.stop())
-  return { hub, trusted, client, store, log, etcd, admin, archives, forwarder, read, addresses }
+  return { hub, trusted, client, store, etcd, admin, archives, forwarder, read, addresses }
 }
 
 /** Follows the addresses of all hubs. Agents and pushes learn them. */
@@ -126,25 +116,16 @@ function followAddresses(store: ReplicatedStore, own: string) {
 
 /** Opens the terms of a hub, and creates the server that answers with the services of the current one. */
 function openServer(options: ServeOptions, cluster: ClusterOptions, parts: Start & Parts) {
-  const { home, report, environment, terminal = true, allowSystemPaths = false } = options
-  const { base, clock, ids, publicUrl, expiry, entrance } = parts
-  const { hub, client, store, log, etcd, admin, archives, forwarder, read, addresses } = parts
+  const { home, report } = options
+  const { base, publicUrl } = parts
+  const { hub, client, store, etcd, admin, archives, forwarder, read, addresses } = parts
   let http: HttpServer<Auth, Caller> | undefined
   const late: { terms?: Terms } = {}
   const terms = openTerms({
     store,
     world: {
-      home,
-      clock,
-      ids,
-      environment,
-      terminal,
-      allowSystemPaths,
-      requireSignatures: requiresSignatures(options),
+      ...parts.world,
       secretFiles: [options.tls?.key, etcd?.keyFile, etcd?.passwordFile].flatMap(path => path ?? []),
-      version: readVersion(),
-      base,
-      publicUrl,
       keys: createReplicatedKeys(store),
       copies: archives,
       hubUrls: addresses.urls,
@@ -152,9 +133,7 @@ function openServer(options: ServeOptions, cluster: ClusterOptions, parts: Start
         ...createClusterView({ store, cluster }),
         rekey: hubs => rekeyCluster({ store, client, own: hub.name }, hubs)
       },
-      giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId),
-      expiry,
-      log
+      giveUpOn: (name, deployId) => giveUpOn({ store, client }, name, deployId)
     },
     admin,
     publicUrl,
@@ -162,12 +141,8 @@ function openServer(options: ServeOptions, cluster: ClusterOptions, parts: Start
       http ??= createListener(
         viewOf(() => late.terms?.current().front ?? front),
         {
-          base,
-          publicUrl,
-          log,
-          hub: createHubSide({ base, read, store, forwarder, terms: viewOfTerms(late) }),
-          onRequest: options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined,
-          ...entrance.secure
+          ...parts.listener,
+          hub: createHubSide({ base, read, store, forwarder, terms: viewOfTerms(late) })
         }
       )
       const routes = createHubRoutes({
@@ -206,13 +181,13 @@ function startNode({ home, environment, report }: ServeOptions, cluster: Cluster
 export async function serveHub(options: ServeOptions, cluster: ClusterOptions): Promise<RunningServer> {
   const { home, report } = options
   const start = await prepareStart(options)
-  const { publicUrl, expiry, entrance } = start
+  const { publicUrl, expiry, entrance, log } = start
   const made = await ensureHome(home)
   const opened: Closers = made.map(directory => () => rmdir(directory))
   try {
     const owner = await ownHome(options, opened)
     const parts = await openParts(options, cluster, { ...start, opened })
-    const { trusted, store, log, admin, archives, forwarder, addresses } = parts
+    const { trusted, store, admin, archives, forwarder, addresses } = parts
     const { terms, server } = openServer(options, cluster, { ...start, ...parts })
     opened.push(() => terms.stop())
     opened.push(() => server.close({ graceMs: 0 }))

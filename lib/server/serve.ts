@@ -1,4 +1,3 @@
-import { noteRestore } from './restored.js'
 import { requiresSignatures, trustsClock } from './signers.js'
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
@@ -39,7 +38,6 @@ import {
   createFront,
   createListener,
   createReload,
-  type Front,
   type Reporter,
   reportFailure,
   reportRequest,
@@ -48,6 +46,7 @@ import {
   type World
 } from './front.js'
 import type { Services } from './services.js'
+import type { Ending } from './begin.js'
 
 /** When the admin token itself is printed at the start: `new` means only by the start that generates it. */
 export type ShowsToken = 'always' | 'new' | 'never'
@@ -128,7 +127,23 @@ export async function prepareStart(options: ServeOptions) {
   const publicUrl = readPublicUrl(options.environment, base)
   const expiry = options.expiry ?? createExpiryWarnings(line => report.warn(line), clock)
   const entrance = await prepareEntrance(options, { base, clock, expiry, report })
-  return { base, steady, clock, ids: options.ids ?? randomIds, publicUrl, expiry, entrance }
+  const { home, environment, terminal = true, allowSystemPaths = false } = options
+  const ids = options.ids ?? randomIds
+  const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
+  const rules = { terminal, allowSystemPaths, requireSignatures: requiresSignatures(options) }
+  const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
+  return {
+    base,
+    steady,
+    clock,
+    ids,
+    publicUrl,
+    expiry,
+    entrance,
+    log,
+    world: { home, clock, ids, environment, ...rules, version: readVersion(), base, publicUrl, expiry, log },
+    listener: { base, publicUrl, log, onRequest, ...entrance.secure }
+  }
 }
 
 /** Takes ownership of the data directory. `opened` gets what gives it back. */
@@ -151,9 +166,10 @@ export async function ownHome({ home, environment, report }: ServeOptions, opene
  * start everything that was opened is closed again.
  */
 export async function serve(options: ServeOptions): Promise<RunningServer> {
-  const { home, report, environment } = options
+  const { home, report } = options
   if (options.cluster !== undefined) return (await import('./serve-hub.js')).serveHub(options, options.cluster)
-  const { base, steady, clock, ids, publicUrl, expiry, entrance } = await prepareStart(options)
+  const start = await prepareStart(options)
+  const { base, steady, clock, ids, publicUrl, entrance } = start
   // A first start that fails must not leave a data directory behind.
   if (!existsSync(home.directory)) await entrance.check()
   const made = await ensureHome(home)
@@ -167,31 +183,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     opened.push(() => store.close())
     const override = await readOverride(options)
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
-    const log = (message: string, error?: unknown): void => reportFailure(report, message, error)
-    const version = readVersion()
-    const { terminal = true, allowSystemPaths = false, panel = true, deploymentEnded, relaySecret } = options
-    const world: World = {
-      store,
-      home,
-      clock,
-      ids,
-      environment,
-      terminal,
-      allowSystemPaths,
-      requireSignatures: requiresSignatures(options),
-      secretFiles: options.tls === undefined ? [] : [options.tls.key],
-      version,
-      base,
-      publicUrl,
-      deploymentEnded,
-      relaySecret,
-      expiry,
-      log
-    }
+    const { deploymentEnded, relaySecret, panel = true } = options
+    const secretFiles = options.tls === undefined ? [] : [options.tls.key]
+    const world: World = { ...start.world, store, secretFiles, deploymentEnded, relaySecret }
     let isRecovering = await isLeftBehind(store)
     const front = createFront(world, adminToken, { isRecovering: () => isRecovering })
-    const onRequest = options.requests ? (event: RequestEvent) => reportRequest(report, event) : undefined
-    const http = createListener(front, { base, publicUrl, log, onRequest, ...entrance.secure })
+    const http = createListener(front, start.listener)
     opened.push(() => http.close({ graceMs: 0 }))
     const place = await entrance.open(http)
     const { url } = place
@@ -200,47 +197,31 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
-    const { createServices, createTable, sendReport, newestStartMs, unfinishedDeployments, ...rest } = await loadRest()
+    const { createServices, beginWork, endWork, createTable, sendReport, ...rest } = await loadRest()
     if (!rest.canHoldDirectories) report.warn(rest.notHeldWarning)
-    if (clock === steady) followRecords(steady, newestStartMs(store), report)
+    if (clock === steady) followRecords(steady, rest.newestStartMs(store), report)
     rest.warnOfUsers(store, report)
     const services = createServices(world, front)
-    opened.push(() => services.webhook.stop({ graceMs: notificationGraceMs }))
-    await noteRestore({ store, home, audit: front.audit })
-    await services.headers.sealStored()
-    await services.deployer.recover()
-    opened.push(() => services.deployer.stop({ wait: false }))
-    await services.pieces.load()
-    opened.push(async () => services.pieces.close())
-    opened.push(() => services.terminals.stop())
-    front.keeper.start()
-    opened.push(() => front.keeper.stop())
-    services.history.start()
-    opened.push(() => services.history.stop())
-    services.reminders.start()
-    services.incidents.start()
-    services.archiveCheck.start()
-    services.webhook.start()
-    opened.push(() => services.reminders.stop())
-    opened.push(() => services.incidents.stop())
-    opened.push(() => services.archiveCheck.stop())
-    await services.fleet.start()
-    opened.push(() => services.fleet.stop())
+    const begun = { front, services }
+    const cutShort = () => services.deployer.stop({ wait: false })
+    const end = (ending: Ending) => endWork(begun, ending)
+    opened.push(() => end({ deployments: cutShort, graceMs: notificationGraceMs }))
+    await beginWork(begun, world)
     http.complete(createTable(services, { base, publicUrl, panel }))
     isRecovering = false
     const telemetry = new AbortController()
     const { signal } = telemetry
     const { trust } = services
-    const reported = sendReport({ event: 'svc.serve.startup', home, environment, version, clock, trust, signal })
+    const reported = sendReport({ ...world, event: 'svc.serve.startup', trust, signal })
     const reload = createReload([reloadToken(adminToken, options), entrance.reload], report)
     return {
       url,
       adminToken,
       services,
       localSocket: owner.path,
-      isDeploying: () => unfinishedDeployments(store).length > 0,
+      isDeploying: () => rest.unfinishedDeployments(store).length > 0,
       reload,
-      stop: createStop({ http, services, front, store, owner, telemetry, reported })
+      stop: createStop({ http, services, end, store, owner, telemetry, reported })
     }
   } catch (error) {
     for (const close of opened.reverse()) await close().catch(() => {})
@@ -254,14 +235,15 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
  * server runs.
  */
 async function loadRest() {
-  const [services, table, telemetry, deployments, held] = await Promise.all([
+  const [services, begin, table, telemetry, deployments, held] = await Promise.all([
     import('./services.js'),
+    import('./begin.js'),
     import('./table.js'),
     import('../operate/telemetry/telemetry.js'),
     import('../core/store/tables/deployments.js'),
     import('../core/install/held.js')
   ])
-  return { ...services, ...table, ...telemetry, ...deployments, ...held }
+  return { ...services, ...begin, ...table, ...telemetry, ...deployments, ...held }
 }
 
 /** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */
@@ -276,39 +258,40 @@ export function followRecords(clock: SteadyClock, newestMs: number | null, repor
   )
 }
 
-/**
- * Returns a function that closes everything in the reverse order of opening, also after a failure. Further calls wait
- * for the first one.
- */
-function createStop(running: {
+/** Returns a function that closes everything, also after a failure. Further calls wait for the first one. */
+function createStop({
+  http,
+  services,
+  end,
+  store,
+  owner,
+  telemetry,
+  reported
+}: {
   http: Pick<HttpServer, 'close'>
   services: Services
-  front: Pick<Front, 'failures' | 'keeper' | 'named'>
+  /** Ends the work of the services. */
+  end(ending: Ending): Promise<void>
   store: Store
   owner: { release(): Promise<void> }
   telemetry: AbortController
   reported: Promise<void>
 }): RunningServer['stop'] {
-  const { http, services, front, store, owner, telemetry, reported } = running
   let stopping: Promise<void> | undefined
 
   function stop(wait: boolean): Promise<void> {
     telemetry.abort()
-    // Ended before the connections are closed, so that the user of a shell sees the reason.
-    const early = [services.terminals.stop(), http.close({ graceMs: deploymentGraceMs })]
-    for (const ending of early) ending.catch(() => {}) // they are awaited below
+    // It accepts no new connections from now on.
+    const closed = http.close({ graceMs: deploymentGraceMs })
+    closed.catch(() => {}) // it is awaited below
     return callAll([
-      () => services.deployer.stop({ wait }),
-      () => services.fleet.stop(),
-      () => Promise.all([services.reminders, services.incidents, services.archiveCheck].map(each => each.stop())),
       () =>
-        Promise.all([http.close({ graceMs: replyGraceMs }), services.webhook.stop({ graceMs: notificationGraceMs })]),
-      () => Promise.all(early),
-      () => services.logViewer.close(),
-      () => services.history.stop(),
-      () => front.failures.flush(),
-      () => front.named.close(),
-      () => front.keeper.stop(),
+        end({
+          deployments: () => services.deployer.stop({ wait }),
+          replies: () => http.close({ graceMs: replyGraceMs }),
+          graceMs: notificationGraceMs
+        }),
+      () => closed,
       // It may be storing the id of this server.
       () => reported,
       () => store.close(),

@@ -11,11 +11,10 @@
 
 import type { IncomingMessage } from 'node:http'
 import type { HubRole, ReplicatedStore } from '../cluster/replicated-store.js'
-import { noteRestore } from './restored.js'
+import { beginWork, endWork } from './begin.js'
 import { createTable } from './table.js'
 import { createFront, type Front, type Reporter, type World } from './front.js'
 import { createServices, type Services } from './services.js'
-import { callAll } from '../base/async.js'
 import type { AdminToken } from '../access/admin-token.js'
 import { Refusal } from '../base/errors.js'
 import type { Store } from '../core/store/database.js'
@@ -154,39 +153,22 @@ function startReviews(store: FencedStore, { named, sessions }: Front): () => voi
 
 /** Recovers what the leader before left, and begins the background work. */
 async function lead(active: Active, home: World['home']): Promise<void> {
-  const { front, services } = active.term
-  await noteRestore({ store: active.store, home, audit: front.audit })
-  await services.headers.sealStored()
-  await services.deployer.recover()
-  await services.pieces.load()
-  await services.fleet.start()
-  front.keeper.start()
-  services.history.start()
-  services.reminders.start()
-  services.incidents.start()
-  services.archiveCheck.start()
-  services.webhook.start()
+  await beginWork(active.term, { store: active.store, home })
   active.isReady = true
 }
 
-/** Ends the services of a term. */
-function end({ term: { front, services, isLeader }, stopReviews }: Active): Promise<void> {
+/** Ends the services of a term. A follower, and a leader that is none any more, leave their last writes. */
+function end({ term, stopReviews }: Active): Promise<void> {
   stopReviews()
-  return callAll([
-    () => services.fleet.stop(),
-    () => services.pieces.close(),
-    () => Promise.all([services.terminals.stop(), services.deployer.leave(), services.logViewer.close()]),
-    () =>
-      isLeader &&
-      Promise.all(
-        [services.reminders, services.incidents, services.archiveCheck, services.history, front.keeper].map(each =>
-          each.stop()
-        )
-      ),
-    () => services.webhook.stop({ graceMs: notificationGraceMs }),
-    () => front.failures.flush(),
-    () => front.named.close().catch(() => {})
-  ])
+  const { fleet, deployer } = term.services
+  const deployments = async (): Promise<void> => {
+    // The nodes go to the next leader at once.
+    await fleet.stop()
+    await deployer.leave()
+  }
+  return endWork(term, { deployments, graceMs: notificationGraceMs }).catch((error: unknown) => {
+    if (!isOfRole(error)) throw error
+  })
 }
 
 /** A store for the services of one term: the time in which a hub has the same role. */
