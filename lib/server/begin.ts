@@ -24,6 +24,7 @@ export async function beginWork(
   for (const each of [front.keeper, ...periodic(services), services.webhook]) each.start()
 }
 
+/** How the work ends. */
 export interface Ending {
   /** Ends or leaves the deployments. */
   deployments(): Promise<unknown>
