@@ -4,6 +4,7 @@
  * the undo journal does (core/install/undo.ts), so that a start finds out what to do.
  */
 
+import { systemActor } from '../model/audit.js'
 import type { CheckResult, DeploymentRow, DeploymentStep, RevertReason } from '../model/deployment.js'
 import type { Gate, Policy } from '../model/policy.js'
 import { countOf } from '../base/text.js'
@@ -297,8 +298,8 @@ async function settle({ executors, home }: SettleNeeds, { row }: HeldDeployment)
 
 /**
  * Puts the earlier files back and records that. Resolves with a sentence about those that could not be put back, or with
- * null. Throws if that is not possible now; the record then says what is to be
- * done, and the next start or deployment tries again.
+ * null. Throws if that is not possible now; the record then says what is to be done, and the next start or deployment tries
+ * again.
  */
 async function revert(
   needs: SettleNeeds,
@@ -321,14 +322,7 @@ async function revert(
   if (isBack) return null
   const missing = missingSentence(displaced.directory, notBack)
   output.say(`! ${missing}`)
-  needs.audit({
-    action: 'deployment.revert_failed',
-    actor: { name: 'system', ip: null },
-    projectId: row.projectId,
-    target: row.id,
-    detail: missing,
-    ok: false
-  })
+  auditFailedRevert(needs, row, missing)
   return missing
 }
 
@@ -351,17 +345,14 @@ function missingSentence(directory: string, notBack: readonly string[]): string 
   return `${countOf(notBack.length, 'earlier file')} not back, something is in the way: ${paths}${more}. Copies are in ${directory}/.earlier`
 }
 
+function auditFailedRevert({ audit }: SettleNeeds, { id, projectId }: DeploymentRow, detail: string): void {
+  audit({ action: 'deployment.revert_failed', actor: systemActor, projectId, target: id, detail, ok: false })
+}
+
 /** Reports a revert that failed. It is never silent: it is in the output, in the log and in the audit log. */
 function reportFailedRevert(needs: SettleNeeds, { row }: HeldDeployment, error: unknown): string {
   const why = messageOf(error)
-  needs.audit({
-    action: 'deployment.revert_failed',
-    actor: { name: 'system', ip: null },
-    projectId: row.projectId,
-    target: row.id,
-    detail: why,
-    ok: false
-  })
+  auditFailedRevert(needs, row, why)
   needs.log(`Cannot put back the files before deployment ${row.id}. The next start or deployment tries again`, error)
   return `the earlier files are not back yet: ${why}. The next start or deployment tries again`
 }

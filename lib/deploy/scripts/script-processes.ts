@@ -1,3 +1,4 @@
+import { systemActor } from '../../model/audit.js'
 import { statSync } from 'node:fs'
 import { countOf } from '../../base/text.js'
 import {
@@ -270,7 +271,7 @@ function isInBackground({ name, status }: DeploymentStep): boolean {
 function reportBackgroundFailure(needs: BackgroundNeeds, row: DeploymentRow, complaint: string): void {
   needs.audit({
     action: 'deploy.post_deploy_failed',
-    actor: { name: 'system', ip: null },
+    actor: systemActor,
     projectId: row.projectId,
     target: row.id,
     detail: complaint,
