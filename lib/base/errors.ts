@@ -187,6 +187,43 @@ export function reasonOf(error: unknown): string {
   return words[code] ?? described(error)?.[1] ?? ((error as SystemError)?.message || code || String(error))
 }
 
+/** What a system call was to do with its path. */
+const acts: Readonly<Record<string, string>> = {
+  access: 'read',
+  chmod: 'change the permissions of',
+  chown: 'change the owner of',
+  copyfile: 'copy',
+  link: 'link',
+  lstat: 'look at',
+  mkdir: 'create the directory',
+  open: 'open',
+  opendir: 'list',
+  read: 'read',
+  readlink: 'read the link',
+  realpath: 'look up',
+  rename: 'rename',
+  rm: 'remove',
+  rmdir: 'remove',
+  scandir: 'list',
+  spawn: 'start',
+  stat: 'look at',
+  symlink: 'create the link',
+  unlink: 'remove',
+  utime: 'change the times of'
+}
+
+/** Returns a sentence for an error that names a system call and a path, otherwise its message. */
+export function sentenceOf(error: unknown): string {
+  const { syscall = '', path = '' } = (error as SystemError) ?? {}
+  if (path === '') return messageOf(error)
+  if (syscall === 'mkdtemp') {
+    const place = path.replace(/[\\/][^\\/]*$/, '')
+    return `Cannot create a temporary directory in "${place}": ${reasonOf(error)}. Set TMPDIR to a directory that you can write to`
+  }
+  const act = acts[syscall.replace(/ .*/, '')]
+  return act === undefined ? messageOf(error) : `Cannot ${act} "${path}": ${reasonOf(error)}`
+}
+
 /** Whether the error has one of these codes, for example `ENOENT`. */
 export function hasCode(error: unknown, ...codes: string[]): boolean {
   return codes.includes(codeOf(error))

@@ -97,12 +97,12 @@ function missing(error: unknown): null {
  * Returns the exit code and sentence for a refusal or an error of the operating system. Throws anything else: a bug.
  */
 async function explain(error: unknown, command: Command): Promise<{ exitCode: number; sentence: string }> {
-  const [{ messageOf, Refusal }, { inOptions }] = await Promise.all([
+  const [{ Refusal, sentenceOf }, { inOptions }] = await Promise.all([
     import('../base/errors.js'),
     import('./wire-names.js')
   ])
   if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: inOptions(error, command) }
-  if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: messageOf(error) }
+  if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: sentenceOf(error) }
   throw error
 }
 

@@ -1,7 +1,7 @@
 import type { Client } from './client/client.js'
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { Refusal } from '../base/errors.js'
+import { reasonOf, Refusal } from '../base/errors.js'
 import { countOf, oneLine } from '../base/text.js'
 import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
 import { findProject } from './client/named-project.js'
@@ -58,7 +58,7 @@ export async function handOver(secret: string, file: string | undefined, { outpu
     await writeFile(resolve(cwd, file), `${secret}\n`, { mode: 0o600, flag: 'wx' })
   } catch (error) {
     // The token exists, and nobody would know its secret.
-    output.warn(`The secret could not be written to ${file}: ${(error as Error).message}. It is shown instead:`)
+    output.warn(`The secret could not be written to ${file}: ${reasonOf(error)}. It is shown instead:`)
     output.print(secret)
     return
   }

@@ -8,7 +8,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Checkpoint, readCheckpoint, readNote, readVerifierKey, type Verifier } from '../core/audit/signed-note.js'
 import { hashNode } from '../core/audit/tree.js'
-import { hasCode, Refusal } from '../base/errors.js'
+import { hasCode, Refusal, sentenceOf } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
 import { locateHome } from '../base/config/home.js'
 import { isConsistent } from '../base/shared/merkle-proof.js'
@@ -35,7 +35,7 @@ export async function withWitness(
   // The deployment has ended, so the server is asked while the result is read and printed.
   const asked = witness(client, join(locateHome(context.env, context.cwd).directory, 'witness')).catch(
     // The result of the command stands, whatever happens to the files of the witness.
-    (error: unknown) => `The checkpoint of the audit log could not be kept: ${(error as Error).message}`
+    (error: unknown) => `The checkpoint of the audit log could not be kept: ${sentenceOf(error)}`
   )
   const code = await running
   if (code === exitCodes.interrupted) return code

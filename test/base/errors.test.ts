@@ -1,5 +1,9 @@
 import t from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, readFile, rename } from 'node:fs/promises'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import {
   codeOf,
   hasCode,
@@ -12,6 +16,7 @@ import {
   packError,
   reasonOf,
   Refusal,
+  sentenceOf,
   unpackError
 } from '../../lib/base/errors.js'
 
@@ -104,6 +109,24 @@ t.test(
     for (const [error, reason] of cases) t.equal(reasonOf(error), reason)
   }
 )
+
+t.test('sentenceOf says what a call of the system was to do', async t => {
+  const directory = t.testdir({ file: '' })
+  const [gone, file] = [join(directory, 'gone'), join(directory, 'file')]
+  const cases: Array<[call: () => Promise<unknown>, sentence: string]> = [
+    [() => readFile(gone), `Cannot open "${gone}": no such file or directory`],
+    [() => mkdir(join(file, 'a')), `Cannot create the directory "${join(file, 'a')}": not a directory`],
+    [() => readdir(file), `Cannot list "${file}": not a directory`],
+    [() => rename(gone, file), `Cannot rename "${gone}": no such file or directory`],
+    [() => once(spawn(gone, { cwd: directory }), 'spawn'), `Cannot start "${gone}": no such file or directory`],
+    [
+      () => mkdtemp(join(gone, 'pack-')),
+      `Cannot create a temporary directory in "${gone}": no such file or directory. Set TMPDIR to a directory that you can write to`
+    ],
+    [() => Promise.reject(failed('EPIPE', 'write EPIPE')), 'write EPIPE']
+  ]
+  for (const [call, sentence] of cases) t.equal(sentenceOf(await call().catch((error: unknown) => error)), sentence)
+})
 
 t.test('hasCode, isDenied and nullIfMissing check the code', async t => {
   t.ok(hasCode(failed('EEXIST', 'no'), 'ENOENT', 'EEXIST'))
