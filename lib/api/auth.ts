@@ -8,6 +8,7 @@ import type { Actor } from '../model/audit.js'
 import {
   accessRoles,
   type ListedSession,
+  type LocalLogin,
   type NewToken,
   type SignedIn,
   type TokenHolder,
@@ -185,7 +186,18 @@ function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
   return { session, signOut, list, revoke }
 }
 
-function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit }: ApiServices) {
+function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit, publicUrl, ownUrl }: ApiServices) {
+  /**
+   * `POST /api/auth/local`, used by `svc login` on the machine of the server: the admin token and the addresses of the
+   * server. The route is only reachable through the socket in the data directory, whose owner can read the token there.
+   */
+  const loginHere: Handler = async ({ actor }) => {
+    await audit.record({ action: 'auth.login', actor })
+    const own = ownUrl()
+    const addresses = [own === null ? null : connectable(own), publicUrl].flatMap(each => each ?? [])
+    return json({ success: true, addresses, token: admin.current() } satisfies LocalLogin)
+  }
+
   /** `POST /api/settings/token {oldToken, newToken}`: changes the admin token. */
   const changeToken: Handler = async request => {
     const { actor } = request
@@ -222,7 +234,12 @@ function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit }:
     })
   }
 
-  return { changeToken, resetToken, ticket }
+  return { loginHere, changeToken, resetToken, ticket }
+}
+
+/** Returns the URL of a server that listens on all addresses as a client of its machine uses it. */
+function connectable(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
 /** Who signs in. `token` is the named token; null: the admin token. */

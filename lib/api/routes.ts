@@ -120,6 +120,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       relayed(row('GET', '/api/health/detail', 'viewer', 'server', 'reads', health.detail)),
 
       row('POST', '/api/auth/login', 'public', 'none', 'signs', auth.login),
+      row('POST', '/api/auth/local', 'local', 'none', 'signs', auth.loginHere),
       row('GET', '/api/auth/whoami', 'token', 'none', 'reads', whoamiHandlers(services).whoami),
       row('GET', '/api/auth/session', 'viewer', 'none', 'reads', auth.session),
       row('DELETE', '/api/auth/session', 'viewer', 'none', 'signs', auth.signOut),

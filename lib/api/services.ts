@@ -60,10 +60,12 @@ export interface ApiServices {
   /** Returns the state of the server, for a caller that sees these projects. */
   status(scope?: ProjectScope): ServerStatus
   publicUrl: string | null
+  /** Returns the URL at which this process listens; null: at no port. */
+  ownUrl(): string | null
   /** The path below which the server is reached (`normaliseBase`). */
   base: string
 
-  admin: { verify(token: string): boolean; change(newToken: string): Promise<void> }
+  admin: { current(): string; verify(token: string): boolean; change(newToken: string): Promise<void> }
   allowList: { check(address: string): void }
   named: NamedTokens
   factors: SecondFactors

@@ -289,6 +289,15 @@ export interface TokenHolder {
   projects?: Array<Pick<Project, 'id' | 'name'>> | null
 }
 
+/** What a server tells the owner of its data directory, as `POST /api/auth/local` answers. */
+export interface LocalLogin {
+  success: true
+  /** The URLs of the server, the one at which it listens first. Empty: it listens on a Unix socket only. */
+  addresses: string[]
+  /** The admin token. */
+  token: string
+}
+
 /**
  * What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`, `startAt` that field, `pieces` the
  * field `uploadId`, `signatures` the fields `statement` and `signature`.

@@ -48,7 +48,11 @@ export async function prepareEntrance(options: EntranceOptions, { base, ...needs
   const { host = defaultHost, port = defaultPort, socket, tls } = options
   if (socket !== undefined) await (await import('../http/core/listen.js')).checkSocketPath(socket.path)
   const security = tls === undefined ? null : await openTls(tls, needs)
+  let ownUrl: string | null = null
   return {
+    /** Returns the URL at which the server listens; null: none yet, or a Unix socket. */
+    url: () => ownUrl,
+
     /** Options that the HTTP server needs before it listens. */
     secure: security === null ? {} : { secure: security.secure },
 
@@ -68,6 +72,7 @@ export async function prepareEntrance(options: EntranceOptions, { base, ...needs
       }
       const bound = await http.listen({ host, port })
       const url = `${security === null ? 'http' : 'https'}://${urlHost(bound.host)}:${bound.port}${base}`
+      ownUrl = url
       if (security === null) return { url, infos: [], warnings: isLoopback(bound.host) ? [] : notEncrypted(bound.host) }
       const { certificate } = security
       return {

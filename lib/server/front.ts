@@ -65,6 +65,8 @@ export interface World {
   base: string
   /** Public URL of the server, for links; null if it is not configured. */
   publicUrl: string | null
+  /** Returns the URL at which this process listens; null, or absent: at none. */
+  ownUrl?: () => string | null
   /** The secret that marks requests which the agent of this server relays; absent: there is no agent. */
   relaySecret?: string | undefined
   /** The certificates in use: warns of those that expire soon or have expired. */

@@ -141,7 +141,19 @@ export async function prepareStart(options: ServeOptions) {
     expiry,
     entrance,
     log,
-    world: { home, clock, ids, environment, ...rules, version: readVersion(), base, publicUrl, expiry, log },
+    world: {
+      home,
+      clock,
+      ids,
+      environment,
+      ...rules,
+      version: readVersion(),
+      base,
+      publicUrl,
+      ownUrl: entrance.url,
+      expiry,
+      log
+    },
     listener: { base, publicUrl, log, onRequest, ...entrance.secure }
   }
 }

@@ -343,6 +343,7 @@ function apiServices(world: World, front: Front, made: Made): ApiServices {
     settings: front.settings,
     version: world.store.version,
     publicUrl: world.publicUrl,
+    ownUrl: () => world.ownUrl?.() ?? null,
     base: world.base,
     ...accessServices(world, front),
     ...projectServices(world, front, made),

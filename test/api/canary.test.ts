@@ -126,6 +126,7 @@ const nodeTexts = [
 /** Routes that are not asked, with the reason. */
 const passedOver: Record<string, string> = {
   'GET /api/nodes/:node/at/*path': 'a node answers it, with the masks of its own server: test/api/agent.test.ts',
+  'POST /api/auth/local': 'it answers with the token of the admin, to nobody else',
   'POST /api/auth/reset': 'it replaces the token of the admin'
 }
 

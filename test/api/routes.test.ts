@@ -11,6 +11,7 @@ const promised = `
 GET /api/health public none
 GET /api/health/detail viewer server
 POST /api/auth/login public none
+POST /api/auth/local local none
 GET /api/auth/whoami token none
 GET /api/auth/session viewer none
 DELETE /api/auth/session viewer none

@@ -138,7 +138,9 @@ const adminTokenMeant: Readonly<Record<string, readonly string[]>> = {
   'the owner of the data directory has it anyway': [
     'is the holder of the admin token for the leader',
     'has the admin token for the leader',
-    'of the data directory act with the admin token'
+    'of the data directory act with the admin token',
+    '^get the admin token and the addresses of the server',
+    'gets the admin token and the address from the socket'
   ],
   'what it cannot do, or is too strong for': [
     '^never use the admin token in CI',

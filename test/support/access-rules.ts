@@ -310,8 +310,9 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
      GET /api/nodes/:node/terminal server`
   ],
   [
-    'back up, set the admin token without the old one, replace the keys of the audit log and the cluster',
+    'back up, read the admin token, set the admin token without the old one, replace the keys of the audit log and the cluster',
     `GET /api/backup caller
+     POST /api/auth/local caller
      POST /api/auth/reset caller
      POST /api/audit/key caller
      POST /api/cluster/key caller`

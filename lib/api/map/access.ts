@@ -8,6 +8,7 @@ import type {
   NewToken,
   SignedIn,
   TokenHolder,
+  LocalLogin,
   TokenList
 } from '../../model/access.js'
 import type { Instant } from '../../model/scalars.js'
@@ -223,6 +224,16 @@ export interface AccessRoutes {
   'DELETE /api/sessions/:id': {
     /** The session has ended. */
     answer: { success: true; message: string }
+  }
+  /**
+   * Get the admin token and the addresses of the server.
+   *
+   * Requests must come through the Unix socket in the data directory. `svc login` uses this route on the machine of the
+   * server.
+   */
+  'POST /api/auth/local': {
+    /** The addresses and the token. */
+    answer: LocalLogin
   }
   /** Get the role and the project of the token. */
   'GET /api/auth/whoami': {

@@ -298,7 +298,8 @@ export async function askServer({ host, env, output }: Context, known: string | 
   }
 }
 
-async function problemAt(serverUrl: string, env: Context['env']): Promise<string | null> {
+/** Returns why no svc server answers at an address, or null if one does. */
+export async function problemAt(serverUrl: string, env: Context['env']): Promise<string | null> {
   try {
     await createClient({ serverUrl, token: null, env }).json({
       path: '/api/health',

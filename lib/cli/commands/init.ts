@@ -1,5 +1,5 @@
 import { access, readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { oneLine, tokenOf } from '../../base/text.js'
 import {
@@ -16,12 +16,14 @@ import {
 import { readDotenv, writeDotenv } from '../../base/config/files.js'
 import { locateHome, readConfig, writeConfig } from '../../base/config/home.js'
 import { defaultOutputDir } from '../../base/config/precedence.js'
+import { isSameName, type ShownProject } from '../../model/project.js'
 import { createClient } from '../client/client.js'
 import { isProjectId, projectAmong, whoami } from '../client/named-project.js'
 import { askServer, loadConfiguration } from '../client/session.js'
 import { choice, type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { isIgnoredByGit } from '../pack/git.js'
+import { describeProject } from '../project-options.js'
 import { ask, askSecret, canAsk, choose, mustAsk, readTokenOption } from '../terminal/prompt.js'
 
 /** The options of the command. */
@@ -29,6 +31,7 @@ interface Given {
   project: string | undefined
   server: string | undefined
   out: string | undefined
+  path: string | undefined
   token: string | undefined
 }
 
@@ -43,8 +46,10 @@ interface Answers {
 /** The command that writes svc.config.json. */
 export const commands = {
   init: defineCommand({
+    fields: { deployPath: '--path', name: '--project' },
     options: {
       project: { ...sharedOptions.project, help: 'id or name of the project' },
+      path: option('dir', 'target directory on the server: create the project if it does not exist'),
       out: option('dir', 'directory to pack'),
       server: sharedOptions.server,
       env: { ...sharedOptions.env, help: 'write svc.config.<name>.json' },
@@ -59,10 +64,12 @@ export const commands = {
       'values and lists the projects that the token can access. The file never contains a token, so you can commit\n' +
       'it. You do not have to store a token if SVC_DEPLOY_TOKEN is set.\n\n' +
       'The file contains the id of the project. After "svc login", its name is enough: svc looks it up on the server,\n' +
-      'and stores the deploy token if the token is that of an admin.',
+      'and stores the deploy token if the token is that of an admin. Such a token can also create the project, with --path\n' +
+      'or on a terminal.',
     examples: [
       ['init', 'ask for all values'],
       ['init --project shop --server https://deploy.example.com --out dist', 'ask nothing, after "svc login"'],
+      ['init --project shop --path /srv/www/shop --out dist', 'create the project, too'],
       ['init --env staging --project proj_ponmlkjihgfedcba', 'add a second environment']
     ],
     async run({ options }, context) {
@@ -84,6 +91,8 @@ async function gather(given: Given, context: Context): Promise<Answers> {
   const { host, env, cwd } = context
   const isAsking = canAsk(host)
   if (given.project === undefined) mustAsk(host, 'The project is missing', 'use --project')
+  if (given.path !== undefined && given.project !== undefined && isProjectId(given.project))
+    throw usage('--path', '--path is for a new project: give its name with --project, not an id')
   const known = env['SVC_SERVER_URL'] || (await readConfig(locateHome(env, cwd))).serverUrl
   const serverUrl =
     given.server === undefined ? (isAsking ? await askServer(context, known) : undefined) : checkedServer(given.server)
@@ -130,7 +139,13 @@ async function gatherProject(
     return { projectId: given.project as string, token: own }
   const known = own ?? (env['SVC_DEPLOY_TOKEN'] || (await storedAdminToken(server, context)))
   const { token, visible } = known !== undefined ? await look(known, server, context) : await askToken(server, context)
-  const word = given.project ?? (await chooseProject(visible?.projects ?? null, context))
+  const creating = visible?.isAdmin
+    ? (fields: NewProject) => createProject(fields, { server: server as string, token: token as string }, context)
+    : null
+  const made = await madeProject(given, { visible, creating }, context)
+  if (made !== null) return { projectId: made.id, token: made.token ?? undefined }
+  const word = given.project ?? (await chooseProject(visible?.projects ?? null, { creating }, context))
+  if (typeof word !== 'string') return { projectId: word.id, token: word.token ?? undefined }
   const projectId = idOf(word, visible, { server, isToken: token !== undefined })
   // Never store the admin token for a project. Use the deploy token of the project instead.
   if (visible?.isAdmin)
@@ -196,7 +211,53 @@ interface Visible {
   isAdmin: boolean
   /** Whether it is the deploy token of a project, which sees no other. */
   isOfProject: boolean
-  projects: Array<{ id: string; name: string; token?: string | null }>
+  projects: Array<{ id: string; name: string; deployPath?: string; token?: string | null }>
+}
+
+/** What a project needs to be created. */
+interface NewProject {
+  name: string
+  deployPath: string
+}
+
+/** Creates a project with the token of an admin; null: the token cannot. */
+type Creating = ((fields: NewProject) => Promise<ShownProject>) | null
+
+async function createProject(
+  fields: NewProject,
+  { server, token }: { server: string; token: string },
+  { env, output }: Context
+): Promise<ShownProject> {
+  const client = createClient({ serverUrl: server, token: { value: token, from: 'this command', origin: null }, env })
+  const { project } = await client.call('POST /api/projects', { body: fields })
+  output.print(`Created ${describeProject(project)}`)
+  return project
+}
+
+/**
+ * Returns the project that `--path` creates. Null without `--path`, or if it exists with that target. Refuses a project of
+ * that name with another target, and a token that cannot create one.
+ */
+async function madeProject(
+  { project: name, path }: Given,
+  { visible, creating }: { visible: Visible | null; creating: Creating },
+  { host }: Context
+): Promise<ShownProject | null> {
+  if (path === undefined) return null
+  const asked = name ?? (await ask(host, 'Name of the new project'))
+  const known = visible?.projects.find(project => isSameName(project.name, asked))
+  if (known === undefined && creating !== null) return creating({ name: asked, deployPath: path })
+  if (known?.deployPath === path && name !== undefined) return null
+  const why =
+    known === undefined
+      ? 'that needs the token of an admin. Run "svc login" first, or use --token'
+      : `it exists with the target "${oneLine(known.deployPath ?? '')}". Use it without --path, or choose another name`
+  const code = known === undefined ? 'no_token' : 'name_taken'
+  throw new Refusal(
+    known === undefined ? 'invalid' : 'conflict',
+    code,
+    `Cannot create the project "${oneLine(asked)}": ${why}`
+  )
 }
 
 /** Returns the projects that a token can access, or null if the server does not say. */
@@ -208,25 +269,50 @@ async function visibleProjects(serverUrl: string, value: string, { env }: Contex
   return holder?.project ? { isAdmin, isOfProject: true, projects: [holder.project] } : null
 }
 
-async function chooseProject(projects: Visible['projects'] | null, { host, output }: Context): Promise<string> {
+const newProject = 'a new project'
+
+/** Returns the id of the project that the user chooses, or the one that is created instead. */
+async function chooseProject(
+  projects: Visible['projects'] | null,
+  { creating }: { creating: Creating },
+  context: Context
+): Promise<string | ShownProject> {
+  const { host, output } = context
   const [first, ...others] = projects ?? []
   if (first === undefined) {
-    if (projects !== null)
-      output.note('The server has no projects yet. Use "svc projects create <name> --path <dir>" to create one.')
-    return await ask(host, 'Project id')
+    if (creating === null) return await ask(host, 'Project id')
+    output.note('The server has no projects yet.')
+    return await askNewProject(creating, context)
   }
-  if (others.length === 0) {
+  if (others.length === 0 && creating === null) {
     output.note(`The project is ${first.name} (${first.id}).`)
     return first.id
   }
   output.note('Projects on this server:')
   const names = [first, ...others].map(({ id, name }) => ({ id, shown: oneLine(`${name} (${id})`) }))
-  const answer = await choose(
-    host,
-    'Choose a project',
-    names.map(({ shown }) => shown)
-  )
-  return (names.find(({ shown }) => shown === answer) ?? first).id
+  const choices = names.map(({ shown }) => shown)
+  const answer = await choose(host, 'Choose a project', creating === null ? choices : [...choices, newProject])
+  const chosen = names.find(({ shown }) => shown === answer)
+  if (chosen === undefined && creating !== null) return await askNewProject(creating, context)
+  return (chosen ?? first).id
+}
+
+/** Asks for what a new project needs until the server accepts it. */
+async function askNewProject(
+  creating: NonNullable<Creating>,
+  { host, cwd, output }: Pick<Context, 'host' | 'cwd' | 'output'>
+): Promise<ShownProject> {
+  let name = basename(cwd)
+  for (;;) {
+    name = await ask(host, 'Name of the new project', name)
+    const deployPath = await ask(host, 'Target directory on the server (absolute)')
+    try {
+      return await creating({ name, deployPath })
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.kind === 'unauthorized') throw error
+      output.note(`${error.message}.`)
+    }
+  }
 }
 
 async function storeToken(

@@ -6,7 +6,8 @@ import { addAdminToken, maySend, originOf, removeTokens, storeProjectTokens } fr
 import type { TokenHolder } from '../../model/access.js'
 import { createClient } from '../client/client.js'
 import { projectAmong, projectIdOfWord, whoami } from '../client/named-project.js'
-import { askServer, loadConfiguration, serverUrlOf } from '../client/session.js'
+import { localClient, runningOwner } from '../client/local.js'
+import { askServer, loadConfiguration, problemAt, serverUrlOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle } from '../command.js'
 import { serverOptions, sharedOptions } from '../common-options.js'
 import { endOf } from '../named-tokens.js'
@@ -37,11 +38,13 @@ export const commands = {
       env: sharedOptions.env
     },
     details:
-      'Asks for the token without showing it, checks it with the server, and stores it in the global configuration\n' +
-      '(~/.svc/config.json, which only you can read). svc sends the token only to that server. You can log in to\n' +
-      'several servers. The admin token allows everything, a named token what its role and projects permit, and the\n' +
+      'Finds the server of this data directory (SVC_HOME) by itself, if it runs here and you own it: no address or token\n' +
+      'has to be copied. For another server, it asks for the token without showing it. Checks the token with the server, and\n' +
+      'stores it in the global configuration (~/.svc/config.json, which only you can read). svc sends the token only to\n' +
+      'that server. You can log in to several servers. The admin token allows everything, a named token what its role and projects permit, and the\n' +
       'deploy token of a project pushes to this project and access to its deployments.',
     examples: [
+      ['login', 'log in to the server that runs on this machine'],
       ['login --server https://deploy.example.com', 'ask for the token of a server'],
       ['login --token - < token.txt', 'read the token from a file']
     ],
@@ -52,11 +55,9 @@ export const commands = {
         env,
         project: 'optional'
       })
-      const address =
-        server === undefined && canAsk(context.host)
-          ? await askServer(context, config.serverUrl?.value)
-          : serverUrlOf(config, context.command).value
-      const token = await readToken(options.token, address, context)
+      const local = options.token === undefined ? await localServer(config.serverUrl?.value ?? null, context) : null
+      const address = local?.address ?? (await addressFor(config, server === undefined, context))
+      const token = local?.token ?? (await readToken(options.token, address, context))
       const holder = await checkToken(token, address, context)
       const here = await projectHere(holder, { given: options.project, config, token, address }, context)
       const name = projectNameOf(holder, here)
@@ -108,6 +109,39 @@ export const commands = {
     }
   })
 } satisfies Family
+
+/** Returns the address of the server to log in to. Asks on a terminal, if the command line does not name it. */
+function addressFor(config: EffectiveConfig, isAsking: boolean, context: Context): Promise<string> | string {
+  if (isAsking && canAsk(context.host)) return askServer(context, config.serverUrl?.value)
+  return serverUrlOf(config, context.command).value
+}
+
+/**
+ * Returns the address and the admin token of the server that runs on the data directory of this user. Null if there is none,
+ * if another server is meant, or if it cannot say (an older one, a hub that does not lead, a Unix socket only).
+ */
+async function localServer(
+  meant: string | null,
+  { env, cwd, output }: Context
+): Promise<{ address: string; token: string } | null> {
+  const path = await runningOwner(locateHome(env, cwd))
+  if (path === null) return null
+  const found = await localClient(path, env)
+    .call('POST /api/auth/local')
+    .catch((error: unknown) => {
+      if (error instanceof Refusal) return null
+      throw error
+    })
+  if (found === null) return null
+  // "localhost" may be another program than "127.0.0.1" of the same port, so only the same origin is the same server.
+  const own = found.addresses.filter(address => meant === null || originOf(address) === originOf(meant))
+  for (const address of own) {
+    const problem = await problemAt(address, env)
+    if (problem === null) return { address, token: found.token }
+    output.note(`${problem}.`)
+  }
+  return null
+}
 
 async function readToken(given: string | undefined, address: string, { host }: Context): Promise<string> {
   if (given !== undefined) return readTokenOption(host, '--token', given)

@@ -211,6 +211,70 @@ t.test('init looks up a name after svc login, and stores the deploy token', asyn
   t.notOk(existsSync(join(top, 'nobody/svc.config.json')))
 })
 
+t.test('init --path creates the project, with the token of an admin only', async t => {
+  const top = t.testdir({ server: {}, other: {}, deployer: {} })
+  const cwd = join(top, 'server')
+  const server = await startServe(t, cwd)
+  const env = { SVC_HOME: server.home }
+  t.match(await svc(['login'], { cwd, env }), { code: 0 })
+  const init = (name: string, path: string, ...words: string[]) =>
+    svc(['init', '--force', '--project', name, '--path', path, ...words], { cwd, env })
+  const made = await init('shop', join(top, 'www/shop'))
+  t.match(made, { code: 0, stdout: /Created shop \(proj_\w+\) → / }, made.stderr)
+  const { projectId } = read(cwd, 'svc.config.json') as { projectId: string }
+  const project = await server.api<{ token: string }>('GET', `/api/projects/${projectId}`)
+  t.match(read(server.home, 'config.json'), { projectToken: { [projectId]: project.token } })
+
+  const again = await init('Shop', join(top, 'www/shop'))
+  t.match(again, { code: 0 }, 'it exists, with this target')
+  t.notMatch(again.stdout, /Created/)
+  t.match(await init('shop', join(top, 'www/other')), { code: 1, stderr: /exists with the target ".*www\/shop"/ })
+  t.match(await init('wiki', 'relative'), { code: 1, stderr: /--path/ })
+  t.match(await init(projectId, join(top, 'www/shop')), { code: 2, stderr: /give its name/ })
+  t.equal((await server.api<unknown[]>('GET', '/api/projects')).length, 1)
+
+  const { token } = await server.api<{ token: string }>('POST', '/api/tokens', { name: 'ci', role: 'deployer' })
+  const words = ['init', '--project', 'wiki', '--path', join(top, 'www/wiki'), '--server', server.url, '--token', token]
+  t.match(await svc(words, { cwd: join(top, 'deployer') }), { code: 1, stderr: /needs the token of an admin/ })
+})
+
+t.test('init creates a project on a terminal', { skip: noTerminal }, async t => {
+  const top = t.testdir({ server: { site: {} } })
+  const home = join(top, 'server')
+  const server = await startServe(t, home)
+  const cwd = join(home, 'site')
+  const env = { SVC_HOME: server.home }
+  const login = await svcOnTerminal(['login'], [], { cwd, env })
+  t.match(login, { code: 0, text: `Logged in to ${server.url}` }, 'nothing is asked')
+  const first = await svcOnTerminal(
+    ['init'],
+    [
+      { see: `Server address [${server.url}]: `, type: '\r' },
+      { see: 'The server has no projects yet.', type: '' },
+      { see: 'Name of the new project [site]: ', type: '\r' },
+      { see: 'Target directory on the server (absolute): ', type: 'relative\r' },
+      { see: 'Name of the new project [site]: ', type: '\r' },
+      { see: 'Target directory on the server (absolute): ', type: `${join(top, 'www/site')}\r` },
+      { see: 'Directory to pack [./]: ', type: '\r' }
+    ],
+    { cwd, env }
+  )
+  t.match(first, { code: 0, text: /Created site \(proj_/ }, first.text)
+  const second = await svcOnTerminal(
+    ['init', '--force'],
+    [
+      { see: `Server address [${server.url}]: `, type: '\r' },
+      { see: '2) a new project', type: '' },
+      { see: 'Choose a project: ', type: '2\r' },
+      { see: 'Name of the new project [site]: ', type: 'wiki\r' },
+      { see: 'Target directory on the server (absolute): ', type: `${join(top, 'www/wiki')}\r` },
+      { see: 'Directory to pack [./]: ', type: '\r' }
+    ],
+    { cwd, env }
+  )
+  t.match(second, { code: 0, text: /Created wiki \(proj_/ }, second.text)
+})
+
 t.test('init writes nothing when a question is answered with Ctrl-C', { skip: noTerminal }, async t => {
   const cwd = t.testdir({})
   const { code } = await svcOnTerminal(['init'], [{ see: 'Server address', type: '\x03' }], { cwd })

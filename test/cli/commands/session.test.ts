@@ -64,6 +64,33 @@ t.test('login checks and stores a token for its server, and logout removes it', 
   t.match(config, { token: /^\*\*\*\*/ })
 })
 
+t.test('login finds the server of its own data directory, and needs no token', async t => {
+  const cwd = t.testdir({ elsewhere: {} })
+  const server = await startServe(t, cwd, ['--host', '0.0.0.0'])
+  const env = { SVC_HOME: server.home }
+  const port = new URL(server.url).port
+  const url = `http://127.0.0.1:${port}`
+  const { code, stdout, stderr } = await svc(['login'], { cwd, env })
+  t.equal(code, 0, stderr)
+  t.match(stdout, `Logged in to ${url} with the admin token`)
+  t.notMatch(stdout + stderr, server.adminToken)
+  const stored = JSON.parse(readFileSync(join(server.home, 'config.json'), 'utf8')) as object
+  t.match(stored, { token: server.adminToken, tokenOrigin: url, serverUrl: url })
+  t.match(await svc(['list'], { cwd, env }), { code: 0 })
+  t.match(await svc(['login', '--server', `${url}/`], { cwd, env }), { code: 0 }, 'also if it is named')
+  const log = await server.api<{ items: Array<{ actor: string }> }>('GET', '/api/audit?action=auth.login')
+  t.same(
+    log.items.map(({ actor }) => actor),
+    ['local', 'local']
+  )
+
+  const askingFor = { code: 1, stderr: /use --token/ }
+  t.match(await svc(['login', '--server', `http://localhost:${port}`], { cwd, env }), askingFor, 'another origin')
+  t.match(await svc(['login', '--server', url], { cwd: join(cwd, 'elsewhere') }), askingFor, 'another data directory')
+  writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify({ projectId: 'proj_1', serverUrl: 'http://127.0.0.2:1' }))
+  t.match(await svc(['login'], { cwd, env }), askingFor, 'a checkout that names another server does not get the token')
+})
+
 t.test('two servers keep their tokens apart', async t => {
   const [one, two] = await started
   const cwd = t.testdir({})
