@@ -217,7 +217,7 @@ t.test('a server loads nothing of its services before it listens', async t => {
     for (const needed of source === undefined ? [] : neededAtOnce(source)) loaded.add(needed)
   }
   const late =
-    /^(deploy|fleet|cluster|operate\/(logs|notify|terminal)|carry\/transfer|core\/(archive|install|proof|proc))\/|^node:(child_process|process)$/
+    /^(access(?!\/admin-token|\/secret)|projects|deploy|fleet|cluster|operate\/(logs|notify|terminal)|carry\/transfer|core\/(archive|audit|install|proof|proc|store\/tables(?!\/start)))|^node:(child_process|process)$/
   t.ok(loaded.has('operate/machine/probe.ts') && loaded.has('core/store/durable-store.ts'))
   t.strictSame(
     [...loaded].filter(path => late.test(path)),

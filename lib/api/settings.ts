@@ -1,7 +1,7 @@
 import { invalid, Refusal } from '../base/errors.js'
 import { checkKeepsIn } from '../access/failures.js'
 import type { Delivery } from '../operate/notify/webhook.js'
-import { itemsOf } from '../projects/setting-checks.js'
+import { itemsOf } from '../base/text.js'
 import { describeSettings } from '../projects/settings.js'
 import { isAllowedHost, networkOf } from '../http/core/headers.js'
 import { expectedTags } from '../http/core/reply.js'

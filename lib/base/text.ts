@@ -236,3 +236,8 @@ export function parseHttpUrl(text: string): URL | null {
 export function isBlank(text: string | undefined): boolean {
   return text === undefined || text.trim() === ''
 }
+
+/** Returns the items of a list, which commas, spaces or line ends separate. */
+export function itemsOf(value: string): string[] {
+  return value.split(/[\s,]+/).filter(item => item !== '')
+}

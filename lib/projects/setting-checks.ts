@@ -1,4 +1,4 @@
-import { parseUrl, unprintableIn } from '../base/text.js'
+import { itemsOf, parseUrl, unprintableIn } from '../base/text.js'
 import { isAbsolute } from 'node:path'
 import { Refusal } from '../base/errors.js'
 import { readAuthorities } from '../http/outgoing/trust.js'
@@ -16,11 +16,6 @@ export const maxValueLength = 10_000
 /** Returns the refusal of a wrong value (400 `invalid_setting`). */
 export function unusable(key: string, reason: string): Refusal {
   return new Refusal('invalid', 'invalid_setting', `"${key}" cannot be set: ${reason}`, { field: key })
-}
-
-/** Returns the items of a list setting, which commas, spaces or line ends separate. */
-export function itemsOf(value: string): string[] {
-  return value.split(/[\s,]+/).filter(item => item !== '')
 }
 
 /** Accepts one line of visible characters. */

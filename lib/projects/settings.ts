@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../base/errors.js'
 import { type Change, writeChanges } from '../base/shared/audit-changes.js'
-import { closest } from '../base/text.js'
+import { closest, itemsOf } from '../base/text.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
 import { changes } from '../model/changes.js'
 import { checkSeen, eventKeys, maskedAddress, type Seen, type SettingDescription } from '../model/setting.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import { readSettings, writeSetting } from '../core/store/tables/server.js'
+import { defaultTrustedProxies } from '../http/core/headers.js'
 import {
   type Check,
   absolutePath,
@@ -19,7 +20,6 @@ import {
   hostNames,
   hosts,
   httpUrl,
-  itemsOf,
   maxValueLength,
   onOff,
   unusable,
@@ -204,7 +204,7 @@ export const settingRows = [
     key: 'trusted_proxies',
     type: 'list',
     unit: null,
-    default: '127.0.0.0/8,::1',
+    default: defaultTrustedProxies,
     check: addresses,
     help: 'Proxies whose X-Forwarded-For header is trusted: addresses or CIDR blocks.'
   },

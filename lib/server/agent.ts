@@ -30,7 +30,7 @@ import { openTerminal } from '../api/terminal.js'
 import { relayedHeaders } from '../access/bearer.js'
 import type { Closed } from '../http/websocket/socket.js'
 import type { RelayedHead } from '../model/fleet-wire.js'
-import { type Reporter, reportFailure } from './front.js'
+import { type Reporter, reportFailure } from './report.js'
 import { type RunningServer, serve, type ServeOptions } from './serve.js'
 
 export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEnded'> {

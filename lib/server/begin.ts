@@ -1,7 +1,8 @@
 /* What a server does by itself while it may change things: from its start or its election on, until it stops or another hub leads. */
 
 import type { Services } from './services.js'
-import type { Front, World } from './front.js'
+import type { Front } from './front.js'
+import type { World } from './world.js'
 import { noteRestore } from './restored.js'
 import { callAll } from '../base/async.js'
 

@@ -15,7 +15,8 @@ import { findDeployment } from '../core/store/tables/deployments.js'
 import { countEnrollments, countNodes, countPlacements } from '../core/store/tables/fleet.js'
 import { type CheckHeaders, createVariablesKey } from '../projects/seal.js'
 import type { Variables } from '../projects/variables.js'
-import { createSealing, type Front, type World } from './front.js'
+import { createSealing, type Front } from './front.js'
+import type { World } from './world.js'
 
 /** The fleet of a server. */
 export type FleetService = ReturnType<typeof createFleet>

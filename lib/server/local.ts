@@ -16,7 +16,9 @@ import {
 import { readVersion } from '../base/config/version.js'
 import { openStore } from '../core/store/durable-store.js'
 import { ownDirectory } from '../core/store/owner.js'
-import { createFront, createListener, type World } from './front.js'
+import { createFront } from './front.js'
+import type { World } from './world.js'
+import { createListener } from './listener.js'
 import { createServices } from './services.js'
 import { createTable } from './table.js'
 

@@ -12,7 +12,8 @@ import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
 import type { ReplicatedStore } from '../cluster/replicated-store.js'
 import { newestStartMs, unfinishedDeployments } from '../core/store/tables/deployments.js'
 import type { Auth, Caller } from '../access/bearer.js'
-import { createListener, type ListenerFront, createReload } from './front.js'
+import { createListener, viewOf } from './listener.js'
+import { createReload } from './report.js'
 import { warnOfUsers } from './services.js'
 import {
   announce,
@@ -257,16 +258,6 @@ async function enroll(terms: Terms | undefined, hub: string): Promise<string> {
   const { enrollments } = await terms.current().services.fleet.hub()
   const { token } = await enrollments.create({ name: hub, labels: {}, seconds: enrollSeconds }, systemActor)
   return token
-}
-
-/** Returns the front of the current term. */
-function viewOf(front: () => ListenerFront): ListenerFront {
-  return {
-    probe: { ...front().probe },
-    bearer: { authorise: (auth, credentials) => front().bearer.authorise(auth, credentials) },
-    named: { ended: id => front().named.ended(id) },
-    settings: { list: key => front().settings.list(key) }
-  }
 }
 
 function viewOfTerms(late: { terms?: Terms }): Pick<Terms, 'isLeading' | 'settled'> {

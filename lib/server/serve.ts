@@ -29,22 +29,20 @@ import { openStore, type StoreOptions } from '../core/store/durable-store.js'
 import type { Reader, Store } from '../core/store/database.js'
 import { ownDirectory } from '../core/store/owner.js'
 import { removeLeftovers, removeLeftoversIn } from '../base/files.js'
-import { isAnyRunning } from '../core/store/tables/projects.js'
-import { listScriptProcesses } from '../core/store/tables/deployments.js'
+import { isAnyRunning, isAnyScriptRecorded } from '../core/store/tables/start.js'
 import type { ClusterOptions } from '../cluster/options.js'
 import { createExpiryWarnings, type ExpiryWarnings } from '../http/tls/expiry.js'
 import { type EntranceOptions, type Opened, prepareEntrance } from './entrance.js'
+import type { World } from './world.js'
+import { createEarlyFront, createHealthProbe, createListener, type ListenerFront, viewOf } from './listener.js'
 import {
-  createFront,
-  createListener,
   createReload,
+  type Reloadable,
   type Reporter,
   reportFailure,
   reportRequest,
-  type RequestEvent,
-  type Reloadable,
-  type World
-} from './front.js'
+  type RequestEvent
+} from './report.js'
 import type { Services } from './services.js'
 import type { Ending } from './begin.js'
 
@@ -199,8 +197,12 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const secretFiles = options.tls === undefined ? [] : [options.tls.key]
     const world: World = { ...start.world, store, secretFiles, deploymentEnded, relaySecret }
     let isRecovering = await isLeftBehind(store)
-    const front = createFront(world, adminToken, { isRecovering: () => isRecovering })
-    const http = createListener(front, start.listener)
+    const probing = createHealthProbe(world, adminToken, { isRecovering: () => isRecovering })
+    let current: ListenerFront = createEarlyFront(store, probing.probe)
+    const http = createListener(
+      viewOf(() => current),
+      start.listener
+    )
     opened.push(() => http.close({ graceMs: 0 }))
     const place = await entrance.open(http)
     const { url } = place
@@ -209,7 +211,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
+    // Most clients ask for health first. Its write to the disk would wait for the modules, which take the event loop.
+    await probing.probe.isWritable()
     const { createServices, beginWork, endWork, createTable, sendReport, ...rest } = await loadRest()
+    const front = rest.createFront(world, adminToken, probing)
+    current = front
     if (!rest.canHoldDirectories) report.warn(rest.notHeldWarning)
     if (clock === steady) followRecords(steady, rest.newestStartMs(store), report)
     rest.warnOfUsers(store, report)
@@ -242,12 +248,13 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
 }
 
 /**
- * Loads two thirds of the program's modules, which take half of the start time. They are loaded after the server
- * listens (test/bench/start). They are not loaded at first use, because an update may replace the files while the
+ * Loads three quarters of the program's modules, which take more than half of the start time. They are loaded after the
+ * server listens (test/bench/start). They are not loaded at first use, because an update may replace the files while the
  * server runs.
  */
 async function loadRest() {
-  const [services, begin, table, telemetry, deployments, held] = await Promise.all([
+  const [front, services, begin, table, telemetry, deployments, held] = await Promise.all([
+    import('./front.js'),
     import('./services.js'),
     import('./begin.js'),
     import('./table.js'),
@@ -255,7 +262,7 @@ async function loadRest() {
     import('../core/store/tables/deployments.js'),
     import('../core/install/held.js')
   ])
-  return { ...services, ...begin, ...table, ...telemetry, ...deployments, ...held }
+  return { ...front, ...services, ...begin, ...table, ...telemetry, ...deployments, ...held }
 }
 
 /** Makes sure that new records get later times than existing ones, even if the machine's clock was set back. */
@@ -423,5 +430,5 @@ export async function removeHomeLeftovers(
 export function lookForLeftovers(deployments: string): (store: Reader) => Promise<boolean> {
   const names = readdir(deployments).catch(() => [])
   return async store =>
-    isAnyRunning(store) || listScriptProcesses(store).length > 0 || (await names).some(name => name.endsWith('.undo'))
+    isAnyRunning(store) || isAnyScriptRecorded(store) || (await names).some(name => name.endsWith('.undo'))
 }

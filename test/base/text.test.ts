@@ -16,7 +16,8 @@ import {
   readTextIfAny,
   tokenOf,
   unprintableIn,
-  withoutMark
+  withoutMark,
+  itemsOf
 } from '../../lib/base/text.js'
 
 t.test('decodes UTF-8, and refuses UTF-16', async t => {
@@ -194,4 +195,9 @@ t.test('returns a URL, or null', async t => {
   for (const text of ['', 'a b', '//a', 'http://', 'https://[']) t.equal(parseUrl(text), null, text)
   t.equal(parseHttpUrl('https://a.test/x?key=1')?.href, 'https://a.test/x?key=1')
   for (const text of ['', 'a.test', 'ftp://a.test', 'file:///etc/passwd']) t.equal(parseHttpUrl(text), null, text)
+})
+
+t.test('commas, spaces and line ends separate the items of a list', async t => {
+  t.same(itemsOf(' a, b\nc,,'), ['a', 'b', 'c'])
+  t.same(itemsOf(' '), [])
 })

@@ -8,7 +8,6 @@ import {
   deployToken,
   events,
   httpUrl,
-  itemsOf,
   line,
   onOff,
   webhookSecret,
@@ -47,7 +46,6 @@ t.test('returns values as they are stored', async t => {
     ]
   ]
   for (const [what, check, given, kept] of cases) t.equal(check(given, 'key'), kept, `${what}: "${given}"`)
-  t.same(itemsOf(' a, b\nc,,'), ['a', 'b', 'c'])
 })
 
 t.test('refuses wrong values with a reason', async t => {

@@ -4,6 +4,9 @@ import { isIP, isIPv4 } from 'node:net'
 import { Refusal } from '../../base/errors.js'
 import type { ClientAddress, Request } from './route.js'
 
+/** Default of the proxies whose X-Forwarded-For header is trusted: those of this machine. */
+export const defaultTrustedProxies = '127.0.0.0/8,::1'
+
 /** A header's value before the first semicolon, in lower case, and its parameters by name, in lower case. */
 interface HeaderValue {
   value: string

@@ -155,11 +155,6 @@ function setTags(tx: Transaction, projectId: string, tagIds: string[]): void {
     tx.run('INSERT INTO projectTags (projectId, tagId) VALUES (?, ?)', projectId, tagId)
 }
 
-/** Returns whether the record of any deployment is queued or running. */
-export function isAnyRunning(db: Reader): boolean {
-  return db.get(`SELECT 1 FROM projects WHERE status = 'running' LIMIT 1`) !== undefined
-}
-
 const readForeign = valueReader('projects.foreignAfter', nullable(number))
 
 /**
