@@ -5,6 +5,7 @@ import { reasonOf, Refusal } from '../base/errors.js'
 import { countOf, oneLine } from '../base/text.js'
 import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
 import { findProject } from './client/named-project.js'
+import { nearOr } from './client/near-names.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
 import { type Context, option } from './command.js'
 import { relativeTime } from './terminal/words.js'
@@ -36,7 +37,9 @@ export async function findNamedToken(client: Client, word: string): Promise<Acce
   const { items } = await client.call('GET /api/tokens')
   const token = items.find(({ id, name }) => id === word || name.toLowerCase() === word.toLowerCase())
   if (token !== undefined) return token
-  throw new Refusal('not_found', 'no_such_token', `Token not found: "${word}". "svc token list" shows the names`)
+  const names = items.map(({ name }) => name)
+  const advice = nearOr(word, names, '"svc token list" shows the names')
+  throw new Refusal('not_found', 'no_such_token', oneLine(`Token not found: "${word}". ${advice}`))
 }
 
 /** Returns the ids of projects that a command line names; null if it names none. */

@@ -1,7 +1,9 @@
 import t from 'tap'
+import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commands } from '../../lib/cli/command-table.js'
+import { publicKeyOf } from '../../lib/core/proof/keys.js'
 import { writeTestBundle } from '../support/bundles.js'
 import { startFleet } from '../support/fleet-on-server.js'
 import { nameAsBefore } from '../support/same-name.js'
@@ -52,7 +54,7 @@ const rows: Row[] = [
   { line: 'apply site.svcb --project @ --dry-run', says: /^Plan for shop/, deploy: true },
   { line: 'projects show @', says: /deployPath/ },
   { line: 'projects set @ --description word', says: /Changed description of shop/ },
-  { line: 'projects token @', says: /\w{20}/ },
+  { line: 'projects token @', says: /^[\w-]{43}\n$/ },
   { line: 'projects pm2-logs @', says: /PM2/ },
   { line: 'projects delete @ --yes', says: /^Deleted own/, own: true },
   { line: 'lock @ --reason word --renew', says: /Project shop is locked by/, deploy: true },
@@ -229,7 +231,8 @@ const others: ReadonlyArray<[line: string, says: RegExp]> = [
   ['token revoke @ --yes', /Token not found: "nothing"/],
   ['notify test @', /Notification target not found: "nothing"/],
   ['notify remove @ --yes', /Notification target not found: "nothing"/],
-  ['logs sources remove @', /Log source not found: "nothing"/]
+  ['logs sources remove @', /Log source not found: "nothing"/],
+  ['keys revoke @ --yes', /Key not found: "nothing"/]
 ]
 
 t.test('commands say that a node, rollout, deployment, token, target or log source does not exist', async t => {
@@ -242,16 +245,92 @@ t.test('commands say that a node, rollout, deployment, token, target or log sour
   }
 })
 
+/** Commands with a word that nothing has, and what they say is near, or where the names are. */
+const near: ReadonlyArray<[line: string, says: RegExp]> = [
+  ['status shp', /Project not found: "shp"\. Did you mean "shop"\?/],
+  ['push --project shpo --out .', /Project not found: "shpo"\. Did you mean "shop"\?/],
+  ['rollback wkii --dry-run', /Project not found: "wkii"\. Did you mean "wiki"\?/],
+  ['promote shp wiki --dry-run', /Did you mean "shop"\?/],
+  ['audit list --project shp', /Project not found: "shp"\. Did you mean "shop"\?/],
+  ['audit list --by anabel', /Token not found: "anabel"\. Did you mean "annabel"\?/],
+  ['audit list --action deployment.uplod', /Did you mean "deployment.upload"\?/],
+  ['export --projects shp --out x.zip', /Did you mean "shop"\?/],
+  ['status nothing', /Project not found: "nothing"\. "svc list" shows ids and names/],
+  ['status proj_nothing', /Project not found: "proj_nothing"\. "svc list" shows ids and names/],
+  ['fleet node web1', /Node not found: "web1"\. Did you mean "web-1"\?/],
+  ['fleet drain nothing', /Node not found: "nothing"\. "svc fleet nodes" shows ids and names/],
+  ['fleet place shop --on web1', /Node not found: "web1"\. Did you mean "web-1"\?/],
+  ['fleet enrollments --revoke nothing', /Enrollment not found: "nothing"\. "svc fleet enrollments" shows the ids/],
+  ['token rotate anabel', /Token not found: "anabel"\. Did you mean "annabel"\?/],
+  ['token revoke nothing --yes', /Token not found: "nothing"\. "svc token list" shows the names/],
+  ['keys revoke relase --yes', /Key not found: "relase"\. Did you mean "release"\?/],
+  ['keys revoke nothing --yes', /Key not found: "nothing"\. "svc keys list" shows names, fingerprints and ids/],
+  ['notify test team-chatt', /Notification target not found: "team-chatt"\. Did you mean "team-chat"\?/],
+  ['notify remove nothing --yes', /Notification target not found: "nothing"\. "svc notify list" shows the names/],
+  ['logs sources remove acces.log', /Log source not found: "acces.log"\. Did you mean "access.log"\?/],
+  ['logs sources remove nothing', /Log source not found: "nothing"\. "svc logs sources list" shows/],
+  ['tail acces.log', /Did you mean "access.log"\?/],
+  ['settings get keep_archive', /Unknown setting "keep_archive": did you mean "keep_archives"\?/],
+  ['settings set keep_archive 3', /Unknown setting "keep_archive": did you mean "keep_archives"\?/],
+  ['settings set keep_archives=3 nothing_like=1', /Unknown setting "nothing_like"\. "svc settings list" shows all/],
+  ['env unset API_KY --project shop', /API_KY is not set\. Did you mean "API_KEY"\?/],
+  ['config:get serverUr', /did you mean "serverUrl"\?/],
+  ['config:set serverUr x', /did you mean "serverUrl"\?/],
+  ['confirm shop', /Deployment not found: "shop"\. It is a project: "svc status shop" shows the ids/],
+  ['logs Shop', /It is a project: "svc status shop" shows the ids/],
+  ['rollout halt shop', /Rollout not found: "shop"\. It is a project: "svc rollout list shop" shows the ids/],
+  ['target forget shop --yes', /Unfinished target not found: "shop"\. "svc doctor" shows the ids/]
+]
+
 t.test('the commands above are all that take one', async t => {
   const missing: string[] = []
   for (const { name, load, family } of commands) {
     if (family === null) continue
     const { operands, options } = await load()
-    const ofRecords = Object.keys(operands).filter(key => /^(token|target|source|node|rolloutId|deployId)$/.test(key))
+    const ofRecords = Object.keys(operands).filter(key =>
+      /^(token|target|source|node|key|rolloutId|deployId)$/.test(key)
+    )
     const all = Object.entries({ ...operands, ...options })
     const completed = all.filter(([, { complete = '' }]) => ['nodes', 'rollouts', 'deployments'].includes(complete))
     if (ofRecords.length + completed.length === 0) continue
-    if (!others.some(([line]) => line.startsWith(`${name} `)) && !onThisMachine.includes(name)) missing.push(name)
+    if (![...others, ...near].some(([line]) => line.startsWith(`${name} `)) && !onThisMachine.includes(name))
+      missing.push(name)
   }
   t.same(missing, [])
+})
+
+t.test('a word that nothing has is answered with the nearest name, or with where the names are', async t => {
+  const { stage, env: asAdmin } = await startFleet(t, ['web-1'])
+  const cwd = stage.sites
+  await stage.createProject('wiki')
+  // A named token, which can push.
+  const { token } = (await stage.client.post('/api/tokens', { name: 'robot', role: 'admin' })).body as { token: string }
+  const env = { ...asAdmin, SVC_HOME: stage.home.directory, SVC_TOKEN: token }
+  const log = join(cwd, 'access.log')
+  writeFileSync(log, '')
+  const { publicKey } = generateKeyPairSync('ed25519')
+  const made = [
+    ['/api/tokens', { name: 'annabel', role: 'viewer' }],
+    ['/api/signing-keys', { name: 'release', public: publicKeyOf(publicKey).text }]
+  ] as const
+  for (const [path, body] of made) t.match(await stage.client.post(path, body), { status: /20[01]/ }, path)
+  for (const line of [
+    'notify add team-chat --url http://127.0.0.1:9/',
+    `logs sources add ${log} --project shop`,
+    'env set API_KEY=x --project shop'
+  ])
+    t.match(await here(line.split(' '), cwd, env), { code: 0 }, line)
+  for (const [line, says] of near) {
+    const { code, text } = await here(line.split(' '), cwd, env)
+    t.not(code, 0, line)
+    t.match(text, says, line)
+  }
+  t.match(await stage.client.get('/api/settings'), { body: { keep_archives: /^(?!3$)/ } }, 'no setting has changed')
+  const { items } = (await stage.client.get('/api/tokens')).body as { items: Array<{ id: string; name: string }> }
+  const byId = await here(
+    ['audit', 'list', '--by', items.find(({ name }) => name === 'annabel')?.id as string],
+    cwd,
+    env
+  )
+  t.match(byId, { code: 0, text: /No entries/ }, 'a token by its id')
 })

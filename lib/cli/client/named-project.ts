@@ -6,6 +6,7 @@ import { isSameName, type ShownProject } from '../../model/project.js'
 import { usage } from '../command.js'
 import { ifKnown } from './answer.js'
 import type { Client } from './client.js'
+import { nearOr } from './near-names.js'
 
 /** Returns the role of the token, or null if the server is too old to say. */
 export function whoami(
@@ -32,7 +33,7 @@ function theOnly<P extends { id: string; name: string }>(projects: readonly P[],
   const same = projects.filter(project => isSameName(project.name, name))
   const exact = same.filter(project => project.name === name)
   const [found, ...others] = exact.length > 0 ? exact : same
-  if (found === undefined) throw noProject(name)
+  if (found === undefined) throw noProject(name, projects)
   if (others.length === 0) return found
   const ids = [found, ...others].map(({ id }) => id).join(', ')
   throw usage(name, `Several projects have the name "${name}". Use one of their ids: ${ids}`)
@@ -42,7 +43,7 @@ function theOnly<P extends { id: string; name: string }>(projects: readonly P[],
 export function projectAmong<P extends { id: string; name: string }>(projects: readonly P[], word: string): P {
   if (!isProjectId(word)) return theOnly(projects, word)
   const found = projects.find(({ id }) => id === word)
-  if (found === undefined) throw noProject(word)
+  if (found === undefined) throw noProject(word, projects)
   return found
 }
 
@@ -65,8 +66,10 @@ export async function projectNamesOf(client: Client): Promise<ReadonlyMap<string
   return new Map((await client.call('GET /api/projects')).map(({ id, name }) => [id, name]))
 }
 
-/** Returns the refusal of a project that is unknown. */
-export function noProject(word: string): Refusal {
-  const sentence = `Project not found: "${oneLine(word)}". "svc list" shows ids and names`
+/** Returns the refusal of a project that is unknown among those that exist. */
+export function noProject(word: string, projects: ReadonlyArray<{ name: string }>): Refusal {
+  const names = projects.map(({ name }) => name)
+  const advice = nearOr(word, names, '"svc list" shows ids and names')
+  const sentence = oneLine(`Project not found: "${word}". ${advice}`)
   return new Refusal('not_found', 'no_such_project', sentence)
 }

@@ -15,6 +15,7 @@ import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
 import { ask, canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'
 import { type Client, createClient } from './client.js'
+import { withNearNames } from './near-names.js'
 import { isProjectId, projectIdOfWord, whoami } from './named-project.js'
 
 /** The configuration of a command, merged and by layer. */
@@ -228,12 +229,12 @@ async function openApi(
 ): Promise<Client> {
   const address = serverUrlOf(config, command)
   const origin = originOf(address.value)
-  if (maySend(token, origin)) return createClient({ serverUrl: address.value, token, env })
+  if (maySend(token, origin)) return withNearNames(createClient({ serverUrl: address.value, token, env }))
   const why = `it belongs to ${token.origin}, and ${address.from} names another server`
   if (canAsk(host)) {
     output.note(`The ${what} from ${token.from}: ${why}.`)
     const isAllowed = await confirm(host, `Send the ${what} to ${origin}?`)
-    if (isAllowed) return createClient({ serverUrl: address.value, token: { ...token, origin }, env })
+    if (isAllowed) return withNearNames(createClient({ serverUrl: address.value, token: { ...token, origin }, env }))
   }
   const advice = `Give a token for that server with ${flagsOf(command, 'token')}the environment, or store one with "${store} ${address.value}"`
   throw new Refusal(

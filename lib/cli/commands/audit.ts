@@ -32,6 +32,7 @@ import {
 } from '../audit/report.js'
 import type { Client } from '../client/client.js'
 import { noProject, projectNamesOf, whoami } from '../client/named-project.js'
+import { findNamedToken } from '../named-tokens.js'
 import { explain } from '../client/files.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
@@ -55,7 +56,7 @@ export const commands = {
     options: {
       action: option('noun.verb', 'only entries with this action, for example project.update'),
       project: option('name', 'only entries of this project (id or name)', { complete: 'projects' }),
-      by: option('name', 'only entries of the named token with this name'),
+      by: option('name', 'only entries of this named token (id or name)'),
       since: option('time', 'only entries since 30d, 12:04 or 2026-11-21T12:04'),
       until: option('time', 'only entries before this time'),
       before: option('id', 'only entries older than this one'),
@@ -74,20 +75,25 @@ export const commands = {
       ['audit list --since 30d --project shop --csv > shop.csv', 'list what was done with a project in 30 days']
     ],
     async run({ options }, context) {
-      const { action, project, by: tokenName, before, limit, json, csv } = options
+      const { action, project, by, before, limit, json, csv } = options
       if (csv && json) throw usage('--csv', 'Give --csv or --json, not both')
       const period = periodOf(options, Date.now())
       const { client } = await openAdmin(context, options)
       const projectId = await projectIdFor(client, project)
       const names = await projectNamesOf(client)
+      const { name: tokenName, refusal } = await tokenNameOf(client, by)
       const entries = entriesOf(
         client,
         { action, projectId, tokenName, before, ...period },
         limit ?? (csv ? Infinity : 50)
       )
       const refuseUnknown = (count: number): void => {
+        if (count === 0 && refusal !== null) throw refusal
         if (count === 0 && project !== undefined && projectId !== undefined && !names.has(projectId))
-          throw noProject(project)
+          throw noProject(
+            project,
+            [...names.values()].map(name => ({ name }))
+          )
       }
       if (csv) return printCsv(context.output, { entries, names, refuseUnknown })
       const items: AuditEntry[] = []
@@ -261,6 +267,23 @@ export const commands = {
     }
   })
 } satisfies Family
+
+/**
+ * Returns the name of a token that is named by its id or name, and how to refuse it if there is none. The log may still have
+ * entries of one that is gone, and only an admin can list tokens.
+ */
+async function tokenNameOf(
+  client: Client,
+  word: string | undefined
+): Promise<{ name: string | undefined; refusal: Refusal | null }> {
+  if (word === undefined) return { name: undefined, refusal: null }
+  try {
+    return { name: (await findNamedToken(client, word)).name, refusal: null }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return { name: word, refusal: error.code === 'no_such_token' ? error : null }
+  }
+}
 
 interface Printed {
   entries: AsyncIterable<AuditEntry>

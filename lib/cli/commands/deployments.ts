@@ -1,4 +1,4 @@
-import { type Client, requestOf } from '../client/client.js'
+import type { Client } from '../client/client.js'
 import { followRun } from '../client/runs.js'
 import { componentCount, listDeployments, marksOf, readDeployment, rolloutOf } from '../client/deployments.js'
 import { spawn } from 'node:child_process'
@@ -196,8 +196,8 @@ async function print(
   }
   let last: number | undefined
   const query = { timestamps: timestamps ? ('1' as const) : undefined }
-  const asked = requestOf('GET /api/logs/:deployId/output', { deployId, query, accept: 'text/plain' })
-  for await (const bytes of (await client.open(asked)) as AsyncIterable<Buffer>) {
+  const answer = await client.ask('GET /api/logs/:deployId/output', { deployId, query, accept: 'text/plain' })
+  for await (const bytes of answer as AsyncIterable<Buffer>) {
     await output.write(bytes)
     last = bytes.at(-1)
   }

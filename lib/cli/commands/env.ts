@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { countOf, oneLine, readText } from '../../base/text.js'
 import { parseDotenv } from '../../base/config/files.js'
 import { type Variable, variableNameFault, variableValueFault } from '../../model/variable.js'
+import { nearOr } from '../client/near-names.js'
 import { openNamed, openProjectAsAdmin, type ProjectWish } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
@@ -111,9 +112,11 @@ export const commands = {
         (await client.call('GET /api/projects/:id/variables', { id: projectId })).variables.map(({ name }) => name)
       )
       const unknown = names.filter(name => !known.has(name))
-      if (unknown.length > 0) {
+      const [first] = unknown
+      if (first !== undefined) {
+        const advice = nearOr(first, [...known], 'Use "svc env list" to see the variables')
         context.output.error(
-          `Nothing was removed: ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} not set. Use "svc env list" to see the variables`
+          `Nothing was removed: ${unknown.join(', ')} ${unknown.length === 1 ? 'is' : 'are'} not set. ${advice}`
         )
         return exitCodes.failed
       }

@@ -4,9 +4,10 @@ import { generateKeyPairSync } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
-import { countOf } from '../../base/text.js'
+import { countOf, oneLine } from '../../base/text.js'
 import { publicKeyOf } from '../../core/proof/keys.js'
 import type { SignersFile, SigningKey } from '../../model/signing-key.js'
+import { nearOr } from '../client/near-names.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
@@ -191,5 +192,7 @@ async function findKey(client: Client, word: string): Promise<SigningKey> {
   const { items: keys } = await client.call('GET /api/signing-keys')
   const found = keys.find(({ id, name, fingerprint }) => [id, name, fingerprint].includes(word))
   if (found !== undefined) return found
-  throw new Refusal('not_found', 'no_such_key', `No key has the name, fingerprint or id "${word}": svc keys list`)
+  const names = keys.map(({ name }) => name)
+  const advice = nearOr(word, names, '"svc keys list" shows names, fingerprints and ids')
+  throw new Refusal('not_found', 'no_such_key', oneLine(`Key not found: "${word}". ${advice}`))
 }

@@ -3,6 +3,7 @@ import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { type LogKind, logKinds, type LogSource } from '../../model/log-source.js'
 import { findProject } from '../client/named-project.js'
+import { nearOr } from '../client/near-names.js'
 import { openAdmin, openProjectAsAdmin, projectIdOf } from '../client/session.js'
 import { defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
@@ -95,8 +96,9 @@ function sourceAmong(sources: readonly LogSource[], word: string): LogSource {
   const found = byId.length > 0 ? byId : sources.filter(({ label, filePath }) => label === word || filePath === word)
   const [source, ...others] = found
   if (source === undefined) {
-    const sentence = `Log source not found: "${oneLine(word)}". "svc logs sources list" shows those of a project`
-    throw new Refusal('not_found', 'no_such_source', sentence)
+    const names = sources.flatMap(({ label, filePath }) => [label, filePath])
+    const advice = nearOr(word, names, '"svc logs sources list" shows those of a project')
+    throw new Refusal('not_found', 'no_such_source', oneLine(`Log source not found: "${word}". ${advice}`))
   }
   if (others.length === 0) return source
   const ids = found.map(({ id }) => id).join(', ')

@@ -3,6 +3,7 @@ import { oneLine } from '../../base/text.js'
 import { eventKeys, notificationKinds, type NotificationTargetView } from '../../model/setting.js'
 import type { Client } from '../client/client.js'
 import { projectNamesOf } from '../client/named-project.js'
+import { nearOr } from '../client/near-names.js'
 import { type AdminOptions, openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
@@ -141,8 +142,9 @@ async function openTarget(
   const byId = items.filter(({ id }) => id === word)
   const [target, ...others] = byId.length > 0 ? byId : items.filter(each => sameText(each.name, word))
   if (target === undefined) {
-    const sentence = `Notification target not found: "${oneLine(word)}". "svc notify list" shows the names`
-    throw new Refusal('not_found', 'no_such_target', sentence)
+    const names = items.map(({ name }) => name)
+    const advice = nearOr(word, names, '"svc notify list" shows the names')
+    throw new Refusal('not_found', 'no_such_target', oneLine(`Notification target not found: "${word}". ${advice}`))
   }
   if (others.length === 0) return { call, target }
   const ids = [target, ...others].map(({ id }) => id).join(', ')

@@ -1,5 +1,5 @@
 import { Refusal } from '../../base/errors.js'
-import { closest } from '../../base/text.js'
+import { nearOr } from '../client/near-names.js'
 import type { LogSource } from '../../model/log-source.js'
 import type { Project } from '../../model/project.js'
 import { levelIn, levelOfLine, type LogLevel, reachesLevel, timeOfLine } from '../../base/shared/log-line.js'
@@ -160,8 +160,7 @@ function sourcesOf(word: string, meanings: readonly Meaning[], known: Known): Lo
 
 function unknown(word: string, known: Known): Refusal {
   const names = [...known.sources.map(({ label }) => label), ...known.projects.map(({ name }) => name)]
-  const near = closest(word, names)
-  const hint = near === undefined ? 'The panel lists the log sources under Logs' : `Did you mean "${near}"?`
+  const hint = nearOr(word, names, 'The panel lists the log sources under Logs')
   return new Refusal('not_found', 'unknown_source', `No log source and no project is called "${word}". ${hint}`)
 }
 
