@@ -102,18 +102,23 @@ export interface ClientOptions {
   /** Unix socket to connect to, instead of the address and any proxy. */
   socketPath?: string
   env: Host['env']
+  /** How long a request is repeated while a cluster has no leader. */
+  leaderWaitMs?: number
 }
 
-/** How often a request is repeated while a cluster has no leader, and the longest wait. An election takes seconds. */
-const leaderRepeats = 5
-const maxRepeatSeconds = 5
+/**
+ * How long a command waits for a cluster that has no leader, and the longest pause. After etcd was away, the lease of the
+ * leader before runs on (4 s), hubs learn of it by their next round (2 s), and a busy machine needs time for the rest.
+ */
+const leaderWaitMs = 30_000
+const maxRepeatMs = 5000
 
 /**
  * Creates a client. Refuses an invalid address (`usage`), a text that is only a part of a named token (`invalid`
  * `broken_token`), and a token that is bound to another origin (403
  * `token_elsewhere`). The client follows no redirects, so the token never reaches another origin.
  */
-export function createClient({ serverUrl, socketPath, token, env }: ClientOptions) {
+export function createClient({ serverUrl, socketPath, token, env, ...limits }: ClientOptions) {
   const address = checkAddress(serverUrl)
   const base = new URL(address)
   const fault = token === null ? null : tokenTextFault(token.value)
@@ -133,12 +138,15 @@ export function createClient({ serverUrl, socketPath, token, env }: ClientOption
 
   /** Repeats a request while a cluster elects a leader. It was not carried out: a lost answer has another code. */
   async function open(call: Call): Promise<Answer> {
-    for (let left = leaderRepeats; ; left--) {
+    for (let untilMs: number | null = null; ; ) {
       try {
         return await openOnce(call)
       } catch (error) {
-        if (!isElecting(error) || call.body !== undefined || left === 0) throw error
-        const waitMs = Math.min(error.retryAfterSeconds ?? 1, maxRepeatSeconds) * 1000
+        if (!isElecting(error) || call.body !== undefined) throw error
+        const nowMs = performance.now()
+        untilMs ??= nowMs + (limits.leaderWaitMs ?? leaderWaitMs)
+        if (nowMs >= untilMs) throw error
+        const waitMs = Math.min((error.retryAfterSeconds ?? 1) * 1000, maxRepeatMs, untilMs - nowMs)
         await pause(waitMs, call.signal)
       }
     }
