@@ -103,6 +103,11 @@ export class EtcdLog implements RedoLog {
     return this.#seen
   }
 
+  /** The key of the last line that was appended or taken, or of the history of an empty log; null before the log was read. */
+  get endKey(): string | null {
+    return this.#end?.key ?? null
+  }
+
   /** Forgets the last line: the database was replaced. */
   forget(): void {
     this.#seen = null

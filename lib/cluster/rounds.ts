@@ -57,6 +57,8 @@ export function startRounds(needs: RoundsNeeds) {
 
   async function probe(): Promise<void> {
     const askedAtMs = elapsedOf(clock)
+    // Nobody but this hub appends while it leads. The history of an empty log is no line.
+    const ownEnd = hub.state.term === null ? 0 : keys.numberOf(log.endKey ?? '') || 0
     const { revision, ranges } = await client.transact(
       {
         when: [],
@@ -69,13 +71,14 @@ export function startRounds(needs: RoundsNeeds) {
       { limitMs: 2 * limits.probeMs, signal }
     )
     const [[leader] = [], [last] = [], hubs = []] = ranges
-    if (revision < newest) {
+    const lastLine = last === undefined ? 0 : keys.numberOf(last.key)
+    // A snapshot may bring back the key of the leader with its lease, and revisions grow again at once.
+    if (revision < newest || lastLine < ownEnd) {
       table.restart()
       hub.goBack()
     }
     newest = revision
     table.learn(hubs, { revision, askedAtMs })
-    const lastLine = last === undefined ? 0 : keys.numberOf(last.key)
     const found = leader === undefined ? null : election.readLeader(leader)
     hub.learn({ leader: found, lastLine, asOf: revision, askedAtMs })
     const isBehind = hub.state.term === null && lastLine > copy.applied
