@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const pollMs = 5
+/** Pause between two looks, and how it grows: by a part of the time waited, because each look may be a request. */
+const [minPollMs, maxPollMs, pollShare] = [5, 100, 0.05]
 /** Time limit that suffices for two busy cores. After it, the test fails with a sentence. */
 const defaultWithinMs = 60_000
 
@@ -14,9 +15,11 @@ export async function until<T>(
   look: () => T | Promise<T>,
   { what = () => String(look), withinMs = defaultWithinMs }: { what?: string | (() => string); withinMs?: number } = {}
 ): Promise<Truthy<Awaited<T>>> {
-  for (const deadlineMs = performance.now() + withinMs; ; await sleep(pollMs)) {
+  for (const fromMs = performance.now(); ; ) {
     const found = await look()
     if (found) return found as Truthy<Awaited<T>>
-    if (performance.now() > deadlineMs) throw new Error(`It never came: ${typeof what === 'string' ? what : what()}`)
+    const waitedMs = performance.now() - fromMs
+    if (waitedMs > withinMs) throw new Error(`It never came: ${typeof what === 'string' ? what : what()}`)
+    await sleep(Math.min(maxPollMs, Math.max(minPollMs, waitedMs * pollShare)))
   }
 }
