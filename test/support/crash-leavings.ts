@@ -31,7 +31,10 @@ export async function checkStrays(needs: CheckNeeds, named: ReadonlyMap<string, 
   for (const path of strays) complain('stray', path)
 }
 
-function findStrays({ places, lost }: CheckNeeds, named: ReadonlyMap<string, Deployment>): string[] {
+export function findStrays(
+  { places, lost }: Pick<CheckNeeds, 'places' | 'lost'>,
+  named: ReadonlyMap<string, Deployment>
+): string[] {
   const { home, sites, temporary } = places
   const packs = packsIn(join(home, 'deployments'))
   const [trees, keys] = [join(home, 'trees'), join(home, 'keys')]
