@@ -281,8 +281,14 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
   const { store, files, ids, clock, settings, copies } = needs
   const thread = createBaseThread()
   function baseOfRecord(projectId: string, deployId: string) {
-    const treeSha256 = bases(projectId).find(({ id }) => id === deployId)?.treeSha256 ?? undefined
-    return { archive: files.archive(deployId), manifest: files.manifest(deployId), treeSha256 }
+    const record = bases(projectId).find(({ id }) => id === deployId)
+    const { archiveBytes: bytes, archiveSha256: sha256 } = record ?? { archiveBytes: null, archiveSha256: null }
+    return {
+      archive: files.archive(deployId),
+      manifest: files.manifest(deployId),
+      treeSha256: record?.treeSha256 ?? undefined,
+      whole: bytes === null || sha256 === null ? undefined : { bytes, sha256 }
+    }
   }
 
   /** Refuses (409 `base_gone`) a base that this project does not keep: another project's digests tell nobody anything. */

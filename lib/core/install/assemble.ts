@@ -9,10 +9,12 @@ import { existsSync } from 'node:fs'
 import { readFile, stat, rm, writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { createWorkerPool } from '../../base/workers.js'
-import { hasCode, Refusal } from '../../base/errors.js'
+import { hasCode, nullIfMissing, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
+import { writeDelta } from '../../base/shared/tree-delta.js'
 import { packedMode } from '../../base/shared/tree-text.js'
+import { endOf } from '../../base/shared/zip-records.js'
 import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
@@ -30,7 +32,7 @@ import {
 } from '../archive/pack-set.js'
 import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from '../archive/read.js'
 import type { TimedEntry } from '../archive/tree.js'
-import { writeTree, applyDelta } from '../archive/tree-wire.js'
+import { applyDelta, textOf, writeTree } from '../archive/tree-wire.js'
 import { readManifest } from './manifest.js'
 import { createHash } from 'node:crypto'
 import { OpenFile } from '../../base/files.js'
@@ -42,6 +44,8 @@ interface Base {
   manifest: string
   /** The tree of its record. Digests of a manifest that has another tree are not used. */
   treeSha256?: string | undefined
+  /** Length and SHA-256 of the whole zip in its record. */
+  whole?: { bytes: number; sha256: string } | undefined
 }
 
 /** What to do with a kept archive, as plain data. */
@@ -83,6 +87,8 @@ export type BaseResult = Uint8Array<ArrayBuffer> | Assembled
 export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
   const archive = await openBase(task.base)
   try {
+    const same = task.kind === 'assemble' ? await takeOver(archive, task) : null
+    if (same !== null) return same
     const base = await treeOfBase(archive, task.base)
     return task.kind === 'tree' ? writeBase(base) : await assemble(base, archive, task)
   } finally {
@@ -98,6 +104,33 @@ async function openBase({ archive }: Base): Promise<Archive> {
     const isMissing = hasCode(error, 'ENOENT')
     throw isMissing ? baseGone('is not kept any more') : unreadable(error)
   }
+}
+
+const emptyZip = Buffer.from(endOf({ entries: 0, offset: 0, bytes: 0 }))
+
+/**
+ * Takes over the index of a base that already shares contents, if nothing has changed: what would be made is the same,
+ * byte by byte. Returns null if something has. The contents of the base are not read. The extraction compares the tree
+ * once more before it changes anything.
+ */
+async function takeOver(
+  archive: Archive,
+  { base, sent, treeSha256, to, sharesWith, limits }: AssembleTask
+): Promise<Assembled | null> {
+  const { whole } = base
+  if (whole === undefined || sharesWith === undefined || archive.packs === undefined) return null
+  if (base.treeSha256 !== treeSha256 || whole.bytes > limits.maxArchiveBytes) return null
+  const nothing = writeDelta({ changed: [], gone: [], missing: [] }, treeSha256)
+  if (!textOf(await readFile(sent.delta)).equals(Buffer.from(nothing))) return null
+  // Directories are not part of a tree: they are those that were sent.
+  if (archive.entries.some(({ kind }) => kind === 'directory')) return null
+  const isEmpty = (await stat(sent.contents)).size === emptyZip.length && emptyZip.equals(await readFile(sent.contents))
+  if (!isEmpty) return null
+  const kept = await readFile(besideArchive(base.archive, 'index')).catch(nullIfMissing)
+  if (kept === null) return null
+  const text = writeIndex({ ...readIndex(kept, base.archive), base: sharesWith })
+  await writeFile(besideArchive(to, 'index'), text, { mode: 0o600 })
+  return { ...whole, storedBytes: text.length, files: archive.entries.length, came: 0 }
 }
 
 /** Runs what reads the contents of a base, and nothing else that can be damaged. */

@@ -27,6 +27,7 @@ import { createRandom, type Random } from '../../support/random.js'
 import { sourcesOf, zipDirectory } from '../../support/planned.js'
 import { snapshot } from '../../support/tree.js'
 import { sha256 } from '../../../lib/base/digests.js'
+import { readIndex } from '../../../lib/core/archive/pack-index.js'
 import { anyArchive, besideArchive, openKept, piecesOf } from '../../../lib/core/archive/pack-set.js'
 import { openArchive } from '../../../lib/core/archive/read.js'
 import { contentsOf, sharedArchives } from '../../support/shared-archive.js'
@@ -288,6 +289,39 @@ t.test('an archive without new contents has no pack of its own', async t => {
   const { id } = await add({ a: 'one' })
   t.notOk(existsSync(besideArchive(pathOf(id), 'pack')))
   t.same(await contentsOf(pathOf(id)), { a: 'one' })
+})
+
+t.test('if nothing has changed, the index of the base is taken over, and is the one that would be made', async t => {
+  const { add, pathOf, top } = await sharedArchives(t)
+  await add({ a: 'one', 'b/c': 'two', d: 'three' })
+  const { id, ...whole } = await add({ a: 'one', 'b/c': 'changed' })
+  const thread = createBaseThread({ threadBytes: Infinity })
+  t.teardown(() => thread.close())
+  const kept = { archive: pathOf(id), manifest: join(top, 'none') }
+  const { treeSha256 } = readTree(await thread.readTree(kept))
+  const sent = { delta: join(top, 'delta'), contents: join(top, 'contents.zip') }
+  const assemble = async (base: object, name: string) => {
+    const to = join(top, name)
+    const made = await thread.assemble({ base: { ...kept, ...base }, sent, treeSha256, to, sharesWith: id, limits })
+    return { ...made, index: readIndex(readFileSync(besideArchive(to, 'index')), name) }
+  }
+  const send = async (delta: string, directories: string[]): Promise<void> => {
+    writeFileSync(sent.delta, gzipSync(delta))
+    lay(join(top, 'sent'), Object.fromEntries(directories.map(path => [path, ''])))
+    await zipOfSources(await sourcesOf(join(top, 'sent')), sent.contents)
+  }
+  const nothing = writeDelta({ changed: [], gone: [], missing: [] }, treeSha256)
+  await send(nothing, [])
+  const made = await assemble({}, 'made.zip')
+  const [bytes, digest] = [whole.bytes, whole.sha256]
+  t.match(made, { bytes, sha256: digest, came: 0, files: 2 })
+  t.strictSame(await assemble({ treeSha256, whole: { bytes, sha256: digest } }, 'taken.zip'), made)
+  // What the record says comes back only if it is believed.
+  const other = { treeSha256, whole: { bytes, sha256: 'other' } }
+  t.equal((await assemble(other, 'believed.zip')).sha256, 'other')
+  t.equal((await assemble({ ...other, treeSha256: 'of another tree' }, 'tree.zip')).sha256, digest)
+  await send(nothing, ['empty/'])
+  t.not((await assemble(other, 'directory.zip')).sha256, 'other', 'a directory that is new is added')
 })
 
 t.test('what an archive stores is what came, whatever the times of the others are', async t => {
