@@ -213,8 +213,7 @@ export function createPackSet(
   const { entries, packOf, ordinalOf } = placed
   const totalBytes = entries.reduce((sum, { size }) => sum + size, 0)
   if (totalBytes > limits.maxExtractedBytes) throw extractedTooLarge(limits.maxExtractedBytes)
-  const directoryAt = layOut(entries)
-  const directoryBytes = entries.reduce((sum, entry) => sum + directoryHeaderBytes(recordOf(entry)), 0)
+  const { directoryAt, directoryBytes } = layOut(entries)
   const end = endOf({ entries: entries.length, offset: directoryAt, bytes: directoryBytes })
   const fileSize = directoryAt + directoryBytes + end.length
 
@@ -309,15 +308,17 @@ function timesOf({ times }: Entries): Map<number, number> {
   return found
 }
 
-/** Sets the places of the entries in the zip, and returns that of its directory. */
-function layOut(entries: readonly ArchiveEntry[]): number {
-  let offset = 0
+/** Sets the places of the entries in the zip, and returns that of its directory, and its size. */
+function layOut(entries: readonly ArchiveEntry[]): { directoryAt: number; directoryBytes: number } {
+  let [offset, directoryBytes] = [0, 0]
   for (const entry of entries) {
     entry.headerOffset = offset
-    offset += localHeaderBytes(recordOf(entry)) + entry.compressedSize
+    const record = recordOf(entry)
+    offset += localHeaderBytes(record) + entry.compressedSize
     entry.limitOffset = offset
+    directoryBytes += directoryHeaderBytes(record)
   }
-  return offset
+  return { directoryAt: offset, directoryBytes }
 }
 
 function recordOf(entry: ArchiveEntry): ZipRecord {

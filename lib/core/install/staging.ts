@@ -33,7 +33,7 @@ import {
   removeContents,
   statHeld
 } from './held.js'
-import type { Item, Placed, Plan, Records } from './plan.js'
+import type { Folder, Item, Placed, Plan, Records } from './plan.js'
 import { createDigester } from './found-entry.js'
 import { type GivenOwner, giveOwner, giveOwnerAt } from './kept-owner.js'
 
@@ -113,10 +113,30 @@ function notOurs(name: string): Refusal {
   )
 }
 
-/** Creates every folder of the plan in a staging directory. */
-export function furnishStaging(disk: Disk, { path: staging }: HeldDirectory, plan: Plan): void {
-  disk.mkdirSync(`${staging}/aside`, 0o700)
-  for (const { path } of plan.folders) disk.mkdirSync(path === '' ? `${staging}/files` : `${staging}/files/${path}`)
+/**
+ * Creates those folders of the plan in a staging directory that are new, or that get a file or a link that `isStaged`.
+ * Called again, it creates the others that are needed now.
+ */
+export function furnishStaging(
+  disk: Disk,
+  { path: staging }: HeldDirectory,
+  { plan, isStaged, made }: { plan: Plan; isStaged(index: number): boolean; made: Set<Folder> }
+): void {
+  const needed = new Set<Folder>()
+  const need = (folder: Folder | null): void => {
+    for (let each = folder; each !== null && !needed.has(each); each = each.parent) needed.add(each)
+  }
+  plan.folderOf.forEach((folder, index) => {
+    if (isStaged(index)) need(folder)
+  })
+  for (const folder of plan.folders) if (!folder.exists || folder.parent === null) need(folder)
+  if (made.size === 0) disk.mkdirSync(`${staging}/aside`, 0o700)
+  for (const folder of plan.folders) {
+    if (!needed.has(folder) || made.has(folder)) continue
+    const { path } = folder
+    disk.mkdirSync(path === '' ? `${staging}/files` : `${staging}/files/${path}`)
+    made.add(folder)
+  }
 }
 
 /** The signs by which the staging directory of a journal is recognized. */

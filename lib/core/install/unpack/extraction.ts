@@ -31,7 +31,7 @@ import { canonicalOrder, refuseOtherTree, treeOfItems, writeManifest } from '../
 import type { Ownership } from '../ownership.js'
 import { type Edits, reckon } from '../reckon.js'
 import { groupUnder, type ModePolicy, type ModeRules, modeUnder, refuseReserved } from '../guard.js'
-import { createRecords, type Item, planTarget } from '../plan.js'
+import { createRecords, type Folder, type Item, planTarget } from '../plan.js'
 import {
   checkGroups,
   createStage,
@@ -188,7 +188,11 @@ async function extractInto(
   try {
     staging = makeStaging(disk, root, job.deployId)
     journal.staged(staging.mark, { target: identityOf(disk, root), staging: identityOf(disk, staging) })
-    furnishStaging(disk, staging, plan)
+    const isPending = (index: number): boolean => records.outcome(index) === 'pending'
+    const isStaged = (index: number): boolean => items[index]?.kind !== 'directory' && isPending(index)
+    const furnish = { plan, isStaged, made: new Set<Folder>() }
+    const untouched = await takeProven(job, { disk, folders, items, records, toleranceMs, check })
+    furnishStaging(disk, staging, furnish)
     const stage = createStage({ disk, folders, staging: staging.path, umask, toleranceMs, items, records, check })
     stageLinks(items, links, stage)
     // It reads the zip itself.
@@ -197,15 +201,14 @@ async function extractInto(
       { root: { path: root.path, fd: root.fd }, staging: staging.path, umask, toleranceMs, records: records.memory },
       items.length
     )
-    const isPending = (index: number): boolean => records.outcome(index) === 'pending'
     const order = canonicalOrder(items)
     const likelyTree = job.treeSha256 ?? job.likelyTree
-    const untouched = await takeProven(job, { disk, folders, items, records, toleranceMs, check })
     await stageEntries(archive, { stage, isPending, check, pause, second })
     const inTree = { items, order, records, archiveModes }
     const isLikely = untouched.length > 0 && treeOfItems(inTree) === likelyTree
     if (untouched.length > 0 && !isLikely) {
       untouched.forEach(records.reopen)
+      furnishStaging(disk, staging, furnish)
       await stageEntries(archive, { stage, isPending, check, pause })
     }
     if (digests !== null) checkExactly(digests, { items, records })

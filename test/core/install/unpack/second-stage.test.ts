@@ -44,7 +44,7 @@ async function beginStaging(t: Test, begin: (archivePath: string) => BeginSecond
   const records = createRecords(plans.length)
   plan.existing.forEach((existing, index) => records.setExisting(index, existing))
   const staging = makeStaging(disk, root, 'dep_test')
-  furnishStaging(disk, staging, plan)
+  furnishStaging(disk, staging, { plan, isStaged: () => true, made: new Set() })
   t.teardown(() => {
     for (const each of [staging, root, archive]) each.close()
   })
