@@ -223,7 +223,7 @@ async function faulted(
   const atCall = fault === 'client killed at a call' ? [killedSvc, `${1 + random.below(clientCalls)}`] : null
   const most = random.oneOf([700, 1500, 4000, 20_000, 1_500_000])
   const moment = 1 + random.below(random.oneOf([300, 800, 1500]))
-  let happened = 0
+  let [happened, isOver] = [0, false]
   let restarted = Promise.resolve()
   async function kill(): Promise<void> {
     happened++
@@ -235,12 +235,12 @@ async function faulted(
     relay.onCut = async () => {
       happened++
       if (fault === 'cut and server killed') await (restarted = kill())
-      if (random.below(3) === 0) relay[random.oneOf(['left', 'leftOfAnswers'] as const)] = 1 + random.below(most)
+      if (!isOver && random.below(3) === 0)
+        relay[random.oneOf(['left', 'leftOfAnswers'] as const)] = 1 + random.below(most)
     }
   }
   const kept = new Set(archivesOf(stage))
   const client = runClient(stage, [...(atCall ?? [svcPath]), ...words])
-  let isOver = false
   const over = client.ended.then(() => void (isOver = true))
   if (fault === 'server killed, archive kept') {
     while (!isOver && archivesOf(stage).every(name => kept.has(name))) await new Promise(setImmediate)
