@@ -9,6 +9,8 @@ import type { AuditEvent } from '../../lib/model/audit.js'
 import { createClient, eventsOf } from '../support/client.js'
 import { adminToken, startServer } from '../support/server.js'
 import { aKey, signedBy, statementOf, type TestKey } from '../support/signed-releases.js'
+import { matching } from '../support/sentences/matching.js'
+import { serverSays } from '../support/sentences/server.js'
 import { svc } from '../support/svc.js'
 import { zipOf } from '../support/zips.js'
 import { aStore } from '../core/store/stage.js'
@@ -16,18 +18,20 @@ import { aStore } from '../core/store/stage.js'
 t.test('a restore over a data directory keeps its revocations and its newest releases', async t => {
   const stage = await startServer(t)
   const { client, home, sites } = stage
-  const shop = await stage.createProject('shop')
+  const [shop, blog] = [await stage.createProject('shop'), await stage.createProject('blog')]
   const [ana, bo] = [aKey('ana'), aKey('bo')]
   const trust = async ({ row }: TestKey) =>
     (await client.post('/api/signing-keys', { public: row.public, name: row.name })).body.key.id as string
   const anaId = await trust(ana)
   await trust(bo)
-  await client.put(`/api/projects/${shop.id}`, { ...shop, policy: { signatures: { require: 'refuse' } } })
-  const push = async (as: typeof stage.as, key: TestKey, sequence: number) => {
+  for (const { id } of [shop, blog]) {
+    await client.put(`/api/projects/${id}`, { policy: { signatures: { require: 'refuse' } } })
+  }
+  const push = async (as: typeof stage.as, key: TestKey, sequence: number, { id, token } = shop) => {
     const files = { 'index.html': `${key.row.name} ${sequence}` }
-    const { statement, signatures } = signedBy(statementOf(shop.id, files, { sequence }), key)
-    return as(shop.token).upload([
-      ['projectId', shop.id],
+    const { statement, signatures } = signedBy(statementOf(id, files, { sequence }), key)
+    return as(token).upload([
+      ['projectId', id],
       ['statement', statement],
       ['signature', signatures[0] as string],
       ['file', { filename: 'a.zip', bytes: await zipOf(files) }]
@@ -39,6 +43,7 @@ t.test('a restore over a data directory keeps its revocations and its newest rel
   t.equal((await svc(['backup', 'all.zip'], { cwd, env })).code, 0)
 
   t.match(eventsOf(await push(stage.as, bo, 101)).pop(), { status: 'success' })
+  t.match(eventsOf(await push(stage.as, bo, 101, blog)).pop(), { status: 'success' })
   t.equal((await client.post(`/api/signing-keys/${anaId}/revoke`, {})).status, 200)
   await stage.server.stop({ wait: true })
   const signers = join(home.directory, 'keys/allowed_signers')
@@ -69,6 +74,11 @@ t.test('a restore over a data directory keeps its revocations and its newest rel
     { status: 403, body: { code: 'signature_replayed' } },
     'it was signed before the newest'
   )
+  t.match(
+    await push(as, bo, 100, blog),
+    { status: 403, body: { code: 'signature_replayed' } },
+    'also if the backup has no release of the project'
+  )
   t.match(eventsOf(await push(as, bo, 101)).pop(), { status: 'success' })
   t.equal(readFileSync(join(sites, 'shop/index.html'), 'utf8'), 'bo 101')
 
@@ -80,6 +90,29 @@ t.test('a restore over a data directory keeps its revocations and its newest rel
     stderr: /the backup trusts 2 keys to sign releases: ana, bo\. It does not know what was/
   })
   rmSync(directory, { recursive: true })
+})
+
+t.test('a start refuses a damaged list of what was revoked before a restore', async t => {
+  const store = await aStore(t)
+  const audit = { within: () => t.fail('nothing was restored') }
+  for (const text of [
+    '{',
+    '[]',
+    '{"backupAt":"2026-01-01T00:00:00.000Z"}',
+    '{"backupAt":1,"revoked":[],"sequences":{}}'
+  ]) {
+    const home = locateHome({ SVC_HOME: t.testdir({ 'svc.restored': text }) })
+    await t.rejects(
+      noteRestore({ store, home, audit }),
+      { code: 'broken_config', message: matching(serverSays.restoredIsDamaged) },
+      text
+    )
+  }
+  const home = locateHome({ SVC_HOME: t.testdir({ 'svc.restored': {} }) })
+  await t.rejects(noteRestore({ store, home, audit }), {
+    code: 'broken_config',
+    message: matching(serverSays.restoredIsDamaged)
+  })
 })
 
 t.test('a start without a restore notes nothing', async t => {

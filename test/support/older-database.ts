@@ -79,6 +79,7 @@ export async function olderDatabase(path: string): Promise<void> {
     ALTER TABLE deployments DROP COLUMN reusedFrom;
     ALTER TABLE deployments DROP COLUMN signedBy;
     ALTER TABLE deployments DROP COLUMN statement;
+    DROP TABLE lostSequences;
     DROP TABLE attestations;
     DROP TABLE signingKeys;
     DROP TABLE toldIncidents;

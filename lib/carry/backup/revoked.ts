@@ -7,12 +7,14 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { restoredName } from '../../base/config/home.js'
+import { nullIfMissing, reasonOf, Refusal } from '../../base/errors.js'
+import { integer, instant, line, list, object, oneOf, readFields, record } from '../../base/fields.js'
 import { realDisk } from '../../core/store/disk.js'
 import { loadSqlite } from '../../core/store/memory.js'
 import { recover } from '../../core/store/recovery.js'
 import { migrate } from '../../core/store/schema.js'
 import { highestSequences, listSigningKeys } from '../../core/store/tables/signing-keys.js'
-import type { SigningKey } from '../../model/signing-key.js'
+import { keyKinds, type SigningKey } from '../../model/signing-key.js'
 
 /** A key that was revoked. */
 export type RevokedKey = Pick<SigningKey, 'kind' | 'fingerprint' | 'name'> & { revokedAt: string }
@@ -52,10 +54,35 @@ export async function readKept(directory: string): Promise<Kept | null> {
   }
 }
 
-/** Reads the file of a restore that no start has applied yet; null if there is none. */
+const revokedKey = object({
+  kind: oneOf(keyKinds),
+  fingerprint: line({ min: 1 }),
+  name: line({}),
+  revokedAt: instant
+})
+const restoredFile = {
+  backupAt: instant,
+  revoked: list(revokedKey, { max: Number.MAX_SAFE_INTEGER }),
+  sequences: record(integer(0, Number.MAX_SAFE_INTEGER), () => null)
+}
+
+/**
+ * Reads the file of a restore that no start has applied yet; null if there is none. Refuses (`broken_config`) a file that it
+ * cannot read: without it, keys would be trusted again that were revoked.
+ */
 export async function readRestored(directory: string): Promise<RestoredFile | null> {
-  const text = await readFile(join(directory, restoredName), 'utf8').catch(() => '')
-  return text === '' ? null : (JSON.parse(text) as RestoredFile)
+  const path = join(directory, restoredName)
+  try {
+    const text = await readFile(path, 'utf8').catch(nullIfMissing)
+    return text === null || text === '' ? null : readFields(JSON.parse(text), restoredFile)
+  } catch (error) {
+    throw damaged(path, error)
+  }
+}
+
+function damaged(path: string, cause: unknown): Refusal {
+  const sentence = `Cannot read "${path}", which says what was revoked before the restore: ${reasonOf(cause)}. Correct it, or remove it and revoke these keys again (svc keys revoke)`
+  return new Refusal('invalid', 'broken_config', sentence, { cause })
 }
 
 function merged(kept: Kept, waiting: Kept | null): Kept {

@@ -696,6 +696,14 @@ const migrations: Migration[] = [
   {
     what: 'whether a queued deployment was accepted for nodes',
     sql: 'ALTER TABLE queuedReleases ADD COLUMN isForNodes INTEGER NOT NULL DEFAULT 0;'
+  },
+  {
+    what: 'sequences of releases that a restore has taken away',
+    sql: `
+      CREATE TABLE lostSequences (
+        projectId TEXT PRIMARY KEY NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
+        sequence INTEGER NOT NULL
+      ) WITHOUT ROWID;`
   }
 ]
 

@@ -1,6 +1,7 @@
 /** Sentences of lib/server and lib/http that a running server prints or answers. */
 export const serverSays = {
   tokenComesFrom: (place: string): string => `The admin token comes from ${place}`,
+  restoredIsDamaged: 'which says what was revoked before the restore: ',
   allPathsBelow: (base: string): string => `All paths begin with ${base}/`,
   newCertificate: 'New certificate in use: ',
   previousCertificate: 'The previous certificate stays in use: ',

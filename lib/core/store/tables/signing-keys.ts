@@ -94,11 +94,14 @@ export function countsSequence(db: Reader, deployId: string): boolean {
   return db.all('SELECT 1 FROM attestations WHERE deployId = ? AND sequence IS NOT NULL', deployId).length > 0
 }
 
+/** The sequences that count, by project: of releases that have a record, and of those that a restore has taken away. */
+const sequences = `SELECT d.projectId AS projectId, a.sequence AS sequence FROM attestations a
+    JOIN deployments d ON d.id = a.deployId WHERE a.sequence IS NOT NULL
+  UNION ALL SELECT projectId, sequence FROM lostSequences`
+
 /** Returns the highest sequence of a release that this server has verified and put in place; null: there is none. */
 export function highestSequence(db: Reader, projectId: string): number | null {
-  const sql = `SELECT max(sequence) FROM attestations
-    WHERE deployId IN (SELECT id FROM deployments WHERE projectId = ?)`
-  return db.all(sql, projectId).map(readSequence)[0] ?? null
+  return db.all(`SELECT max(sequence) FROM (${sequences}) WHERE projectId = ?`, projectId).map(readSequence)[0] ?? null
 }
 
 const readHighest = rowReader<{ projectId: string; sequence: number }>('attestations', {
@@ -108,24 +111,17 @@ const readHighest = rowReader<{ projectId: string; sequence: number }>('attestat
 
 /** Returns `highestSequence` of each project that has one. */
 export function highestSequences(db: Reader): Record<string, number> {
-  const sql = `SELECT d.projectId AS projectId, max(a.sequence) AS sequence FROM attestations a
-    JOIN deployments d ON d.id = a.deployId WHERE a.sequence IS NOT NULL GROUP BY d.projectId`
   return Object.fromEntries(
     db
-      .all(sql)
+      .all(`SELECT projectId, max(sequence) AS sequence FROM (${sequences}) GROUP BY projectId`)
       .map(readHighest)
       .map(({ projectId, sequence }) => [projectId, sequence])
   )
 }
 
-/**
- * Notes that a project had a release of this sequence whose record is gone: at the newest release that it still has. Does
- * nothing if there is none, or if its own sequence is higher.
- */
+/** Notes that a project, if there is one, had a release of this sequence whose record is gone. */
 export function raiseSequence(tx: Transaction, projectId: string, sequence: number): void {
-  const highest = highestSequence(tx, projectId)
-  if (highest === null || highest >= sequence) return
-  const sql = `UPDATE attestations SET sequence = ? WHERE sequence = ?
-    AND deployId IN (SELECT id FROM deployments WHERE projectId = ?)`
-  tx.run(sql, sequence, highest, projectId)
+  const sql = `INSERT INTO lostSequences (projectId, sequence) SELECT id, ? FROM projects WHERE id = ?
+    ON CONFLICT (projectId) DO UPDATE SET sequence = max(sequence, excluded.sequence)`
+  tx.run(sql, sequence, projectId)
 }

@@ -69,10 +69,13 @@ t.test('statements, and the deployments of a key', async t => {
   t.equal(highestSequence(store, 'proj_b'), null)
   t.strictSame(highestSequences(store), { proj_a: 7 })
   // A restore knows of later releases, whose records are gone.
+  await store.write(tx => insertProject(tx, aProject({ id: 'proj_b', name: 'b', deployPath: '/srv/b' })))
   for (const [project, given, highest] of [
     ['proj_a', 6, 7],
     ['proj_a', 9, 9],
-    ['proj_b', 9, null]
+    ['proj_a', 8, 9],
+    ['proj_b', 5, 5],
+    ['proj_gone', 5, null]
   ] as const) {
     await store.write(tx => raiseSequence(tx, project, given))
     t.equal(highestSequence(store, project), highest)
@@ -85,6 +88,9 @@ t.test('statements, and the deployments of a key', async t => {
   t.equal(highestSequence(store, 'proj_a'), 9)
   t.equal(countsSequence(store, 'dep_1'), true)
   await store.write(tx => uncountSequence(tx, 'dep_1'))
+  t.equal(highestSequence(store, 'proj_a'), 9, 'also not that a release is taken back')
+  t.strictSame(highestSequences(store), { proj_a: 9, proj_b: 5 })
+  await store.write(tx => tx.run('DELETE FROM lostSequences'))
   t.equal(highestSequence(store, 'proj_a'), null)
   await store.write(tx => {
     putAttestation(tx, { ...kept, deployId: 'dep_2' })
