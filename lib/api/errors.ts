@@ -107,7 +107,7 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'bug',
     means: 'Internal error. The server log contains the cause under the id in the message'
   },
-  invalid_body: { kind: 'invalid', means: 'The body is not valid JSON, or not a JSON object' },
+  invalid_body: { kind: 'invalid', means: 'The body is not valid JSON, not a JSON object, or has a key twice' },
   invalid_field: { kind: 'invalid', means: 'A field or a parameter is missing or has an invalid value' },
   invalid_handshake: { kind: 'invalid', means: 'The WebSocket handshake is malformed' },
   invalid_path: { kind: 'invalid', means: 'The path is malformed' },

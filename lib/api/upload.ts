@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { type Caller, ownerOf } from '../access/bearer.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
+import { keyFaultOf } from '../base/json.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
@@ -310,11 +311,15 @@ function readRollout(value: string | undefined): Partial<RolloutPolicy> | undefi
 }
 
 function parseJson(value: string, field: string): unknown {
+  let parsed: unknown
   try {
-    return JSON.parse(value)
+    parsed = JSON.parse(value)
   } catch {
     throw invalid(field, `"${field}" is not valid JSON`)
   }
+  const fault = keyFaultOf(value)
+  if (fault !== null) throw invalid(field, `"${field}" is not valid: ${fault}`)
+  return parsed
 }
 
 /** What an upload holds while it arrives: a block from the socket, and one on its way to the disk. */

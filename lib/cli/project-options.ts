@@ -1,3 +1,4 @@
+import { keyFaultOf } from '../base/json.js'
 import { oneLine } from '../base/text.js'
 import { maskToken } from '../base/config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
@@ -97,9 +98,13 @@ function keysOf(word: string): Record<string, unknown> {
 
 /** Returns the value of a JSON text, or undefined if it is another text. */
 function jsonOf(text: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch {
     return undefined
   }
+  const fault = keyFaultOf(text)
+  if (fault !== null) throw usage('--policy', `--policy cannot be read: ${fault}`)
+  return value
 }

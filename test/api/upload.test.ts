@@ -155,6 +155,7 @@ t.test('upload', async t => {
       ['projectId twice', [...own(), ['projectId', shop.id]], 400, 'projectId'],
       ['postDeployAsync', own([['postDeployAsync', 'yes']]), 400, 'postDeployAsync'],
       ['env is no JSON', own([['env', 'A=1']]), 400, 'env'],
+      ['env has a name twice', own([['env', '{"A": "1", "A": "2"}']]), 400, 'env'],
       ['env is a list', own([['env', '["A"]']]), 400, 'env'],
       ['env is null', own([['env', 'null']]), 400, 'env'],
       ['env holds a number', own([['env', '{"A": 1}']]), 400, 'env.A'],

@@ -35,6 +35,6 @@ t.test('words set keys of a policy: texts, JSON, and an empty text for the defau
   t.same(policyField(['{"gate":{"after":[]},"drift":"off"}', 'drift=warn']), {
     policy: { gate: { after: [] }, drift: 'warn' }
   })
-  for (const word of ['drift', '=refuse', '["drift"]', ''])
+  for (const word of ['drift', '=refuse', '["drift"]', '', 'confirm={"seconds":9,"seconds":90}'])
     t.throws(() => policyField([word]), { code: 'usage', message: /--policy/ }, word)
 })

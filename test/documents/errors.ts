@@ -98,7 +98,7 @@ export const cures: Readonly<Record<string, string>> = {
   index_too_new: 'Install the newest svc on the server.',
   inflates_too_large: 'Decompress the file on the server and add the result as a log source.',
   internal_error: 'Report it with the lines of the server log that contain the id.',
-  invalid_body: 'Send a JSON object in UTF-8.',
+  invalid_body: 'Send a JSON object in UTF-8, with each key once.',
   invalid_field: 'Correct the field that the message names.',
   invalid_handshake: 'Fix the client: its handshake does not follow RFC 6455.',
   invalid_path: 'Encode the path: percent-encoded UTF-8, no "." and "..".',

@@ -8,6 +8,7 @@ import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../errors.js'
+import { keyFaultOf } from '../json.js'
 import { closest, readText, readTextIfAny, withoutMark } from '../text.js'
 import { hasEnded, ownMark } from '../runtime.js'
 import { loosenessOf, replaceFile, trustedUsers } from '../files.js'
@@ -22,8 +23,8 @@ export type JsonObject = Record<string, unknown>
 const maxTextLength = 4 * 1024 * 1024
 
 /**
- * Parses a file's text as a JSON object; an empty text is `{}`. Refuses (`broken_config`) broken JSON and any other
- * value.
+ * Parses a file's text as a JSON object; an empty text is `{}`. Refuses (`broken_config`) broken JSON, any other
+ * value, and a key that an object has twice.
  */
 export function parseJsonObject(text: string, path: string): JsonObject {
   if (text.length > maxTextLength) {
@@ -42,6 +43,8 @@ export function parseJsonObject(text: string, path: string): JsonObject {
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": not a JSON object. Write it as "{ … }"`)
   }
+  const fault = keyFaultOf(bare)
+  if (fault !== null) throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": ${fault}`)
   return value as JsonObject
 }
 

@@ -102,7 +102,7 @@ export function readServerFile(
 ): ReadFile {
   const value = parseJsonObject(text, name)
   checkFormat(value, name)
-  const lines = jsonLines(text, name)
+  const lines = jsonLines(text)
   const refusal = (path: string, sentence: string): Refusal =>
     new Refusal('invalid', 'broken_config', `"${name}", line ${lineOfPath(lines, path)}: ${sentence}`)
   try {
@@ -218,15 +218,14 @@ const token = /"(?:[^"\\]|\\.)*"|[{}[\]:,\n]|[^\s{}[\]:,"]+/g
 
 interface Open {
   path: string
-  /** The keys of an object so far; null for a list. */
-  keys: Set<string> | null
+  isList: boolean
   /** The key or the index of the current value. */
   at: string | number
   isKeyNext: boolean
 }
 
-/** Returns the line of each value by its path. Refuses (`broken_config`) a key that an object has twice. */
-export function jsonLines(text: string, name: string): Map<string, number> {
+/** Returns the line of each value by its path. */
+export function jsonLines(text: string): Map<string, number> {
   const lines = new Map<string, number>()
   const open: Open[] = []
   let line = 1
@@ -235,20 +234,18 @@ export function jsonLines(text: string, name: string): Map<string, number> {
     if (word === '\n') line++
     else if (word === '}' || word === ']') open.pop()
     else if (word === ',' && top !== undefined) {
-      if (top.keys === null) top.at = (top.at as number) + 1
+      if (top.isList) top.at = (top.at as number) + 1
       else top.isKeyNext = true
     } else if (top?.isKeyNext) {
       const key = JSON.parse(word) as string
       top.at = key
       top.isKeyNext = false
-      if (top.keys?.has(key)) throw twice(name, line, pathOf(top))
-      top.keys?.add(key)
       lines.set(pathOf(top), line)
     } else if (word !== ':' && word !== ',') {
       const path = top === undefined ? '' : pathOf(top)
       if (!lines.has(path)) lines.set(path, line)
-      if (word === '{') open.push({ path, keys: new Set(), at: '', isKeyNext: true })
-      if (word === '[') open.push({ path, keys: null, at: 0, isKeyNext: false })
+      if (word === '{') open.push({ path, isList: false, at: '', isKeyNext: true })
+      if (word === '[') open.push({ path, isList: true, at: 0, isKeyNext: false })
     }
   }
   return lines
@@ -266,8 +263,4 @@ export function lineOfPath(lines: ReadonlyMap<string, number>, path: string): nu
 function pathOf({ path, at }: Open): string {
   if (typeof at === 'number') return `${path}[${at}]`
   return path === '' ? at : `${path}.${at}`
-}
-
-function twice(name: string, line: number, path: string): Refusal {
-  return new Refusal('invalid', 'broken_config', `"${name}", line ${line}: "${path}" is given twice`)
 }

@@ -18,6 +18,7 @@ import {
 } from '../../base/fields.js'
 import { sha256 } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
+import { doubledKeyIn } from '../../base/json.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
 import {
   predicateType,
@@ -128,31 +129,10 @@ function parse(bytes: Uint8Array): unknown {
   } catch {
     throw unusable('it is not JSON in UTF-8')
   }
-  refuseDoubledKeys(text)
+  const fault = doubledKeyIn(text, maxDepth)
+  if (fault === 'deep') throw unusable('it is nested too deeply')
+  if (fault !== null) throw unusable(`the key ${JSON.stringify(fault.key.slice(0, 50))} comes twice`)
   return value
-}
-
-/** Strings and signs of JSON. The text has been parsed, so that nothing else matters. */
-const tokens = /"[^"\\]*(?:\\[^][^"\\]*)*"|[{}[\],]/g
-
-/** Refuses a key that comes twice in one object, however it is written, and what is nested too deeply. */
-function refuseDoubledKeys(text: string): void {
-  const open: Array<{ keys: Set<string>; isKey: boolean } | null> = []
-  for (const [token] of text.matchAll(tokens)) {
-    const inside = open.at(-1)
-    if (token === '{') open.push({ keys: new Set(), isKey: true })
-    else if (token === '[') open.push(null)
-    else if (token === '}' || token === ']') open.pop()
-    else if (token === ',') {
-      if (inside != null) inside.isKey = true
-    } else if (inside?.isKey) {
-      const key = JSON.parse(token) as string
-      if (inside.keys.has(key)) throw unusable(`the key ${JSON.stringify(key.slice(0, 50))} comes twice`)
-      inside.keys.add(key)
-      inside.isKey = false
-    }
-    if (open.length > maxDepth) throw unusable('it is nested too deeply')
-  }
 }
 
 /** Returns the bytes of a statement. */

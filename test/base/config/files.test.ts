@@ -35,6 +35,7 @@ t.test('refuses a broken file with path, line and column', t => {
     ['{"a": "\\x"}', configSays.notJson(1, 7, '"""')],
     ['{"a": 1]', configSays.notJson(1, 8, '"]"')],
     ['{"a": [}', configSays.notJson(1, 8, '"}"')],
+    ['{"a": {"b": 1},\n"c": [{"d": 1,\n"d": 2}]}', configSays.keyTwice('d', 3)],
     ['[]', configSays.notAnObject],
     ['null', configSays.notAnObject],
     ['"x"', configSays.notAnObject],

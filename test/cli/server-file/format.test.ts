@@ -1,4 +1,6 @@
 import t from 'tap'
+import { configSays } from '../../support/sentences/config.js'
+import { matching } from '../../support/sentences/matching.js'
 import { isKeptSecret, readServerFile, jsonLines, lineOfPath } from '../../../lib/cli/server-file/format.js'
 
 const read = (parts: object, env: Record<string, string> = {}) =>
@@ -56,7 +58,7 @@ t.test('a mask keeps the secret of the server', async t => {
 
 t.test('each value of a JSON text has its line', async t => {
   const text = '{\n"a": {\n"b.c": [\n1,\n{"d": "x\\"}\\n["},\n[2,\n3]]},\n"e": {}, "f": []\n}'
-  const lines = jsonLines(text, 'file')
+  const lines = jsonLines(text)
   const expected = { a: 2, 'a.b.c': 3, 'a.b.c[0]': 4, 'a.b.c[1].d': 5, 'a.b.c[2]': 6, 'a.b.c[2][1]': 7, e: 8, f: 8 }
   for (const [path, line] of Object.entries(expected)) t.equal(lines.get(path), line, path)
   t.equal(lineOfPath(lines, 'a.b.c[1].missing[3].x'), 5, 'the nearest value around it')
@@ -64,9 +66,9 @@ t.test('each value of a JSON text has its line', async t => {
 })
 
 t.test('a key that is given twice is refused', async t => {
-  t.throws(() => jsonLines('{"a": {"b": 1},\n"c": [{"d": 1,\n"d": 2}]}', 'file'), {
+  const text = '{"format": "svc-server-1",\n"projects": [{"name": "a",\n"name": "b"}]}'
+  t.throws(() => readServerFile(text, { name: 'file', env: {} }), {
     code: 'broken_config',
-    message: '"file", line 3: "c[0].d" is given twice'
+    message: matching(configSays.unreadable('file'), configSays.keyTwice('name', 3))
   })
-  t.doesNotThrow(() => jsonLines('{"a": {"b": 1}, "c": {"b": 1}, "d": [{"b": 1}, {"b": 2}]}', 'file'))
 })

@@ -1,5 +1,6 @@
 /** Sentences of lib/base/config: what is wrong with a configuration file, a variable or the data directory. */
 export const configSays = {
+  keyTwice: (key: string, line: number): string => `the key "${key}" comes twice in one object, in line ${line}`,
   // What a key must be; used after the key's name.
   mustBeText: ' must be a string',
   mustBeQuoted: ' must be a string: write it in quotes',
