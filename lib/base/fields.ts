@@ -1,5 +1,5 @@
 import { invalid, Refusal } from './errors.js'
-import { countOf, oneLine, unprintableIn } from './text.js'
+import { countOf, invisibleIn, oneLine, unprintableIn } from './text.js'
 
 /**
  * Reads a field: returns the typed value, or refuses with 400 `invalid_field` and a message that names the field.
@@ -214,8 +214,16 @@ export function multiline({ min = 0, max = maxTextLength, trim = false }: TextLi
   })
 }
 
-/** Reads a display name: trimmed, not empty, at most 200 characters. */
-export const name: Read<string> = line({ min: 1, max: maxNameLength, trim: true })
+/**
+ * Reads a display name: trimmed, not empty, at most 200 characters, and nothing that makes it look like another one. Letters
+ * with marks are one character (NFC), however the client has written them.
+ */
+export const name: Read<string> = mapped(line({ min: 1, max: maxNameLength, trim: true }), (given, field) => {
+  const found = invisibleIn(given)
+  if (found === null) return given.normalize('NFC')
+  const sentence = `"${field}" contains the invisible character ${found}, which can make it look like another name`
+  throw invalid(field, sentence)
+})
 
 /** Reads a point in time (ISO 8601) and returns it as it is written. */
 export const instant: Read<string> = checked(line({ max: 100 }), given =>

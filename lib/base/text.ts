@@ -64,6 +64,18 @@ export function unprintableIn(text: string): string | null {
   return found === undefined ? null : `U+${hexOf(found).toUpperCase()}`
 }
 
+/**
+ * Characters that change the text direction (a name ending in `exe` is displayed as ending in `jpg`), and characters
+ * without width (two names look the same). Joiner and non-joiner are allowed: emoji and Persian need them.
+ */
+export const invisibleCharacter = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/
+
+/** Returns the first character of a name that can make it look like another one, as `U+XXXX`, or null if there is none. */
+export function invisibleIn(text: string): string | null {
+  const [found] = invisibleCharacter.exec(text) ?? []
+  return found === undefined ? null : `U+${hexOf(found).toUpperCase()}`
+}
+
 const control = /[\u0000-\u001f\u007f-\u009f]/
 
 /** Whether text contains a control character. svc does not read, write or print paths that contain one. */

@@ -55,6 +55,7 @@ t.test('reads fields and ignores unknown ones', async t => {
       { name: 'a', async: false, category: null, tags: [], more: 1 },
       { name: 'a', async: false, category: null, tags: [] }
     ],
+    [{ name: 'Cafe\u0301' }, { name: 'Caf\u00e9' }],
     [JSON.parse('{"name": "a", "__proto__": {"async": true}}'), { name: 'a', async: undefined }]
   ]
   for (const [body, expected] of cases) t.match(readFields(body, shape), expected as object)
@@ -77,6 +78,8 @@ t.test('refuses an invalid value and names the field', async t => {
     [{ name }, { name: 5 }, 'name', /a number: expected a string/],
     [{ name }, { name: null }, 'name', /null/],
     [{ name }, { name: 'a\0b' }, 'name', /NUL/],
+    [{ name }, { name: 'sh\u200bop' }, 'name', /invisible character U\+200B/],
+    [{ name }, { name: 'shop\u00ad' }, 'name', /U\+00AD/],
     [{ name }, { name: 'x'.repeat(201) }, 'name', /too long: 201 characters, at most 200/],
     [{ token: line({ min: 8 }) }, { token: 'short' }, 'token', /at least 8/],
     [{ on: flag }, { on: 'true' }, 'on', /"true": expected true or false/],

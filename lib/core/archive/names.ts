@@ -15,6 +15,7 @@
 
 import { parentOf, stagingPrefix } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
+import { invisibleCharacter, invisibleIn } from '../../base/text.js'
 
 /** The part of an entry that the name checks need. */
 export interface NamedEntry {
@@ -45,11 +46,6 @@ const maxDirectoryCharacters = { ofEach: 1024, beyond: 8 * 1024 * 1024, atMost: 
 
 /** C0, DEL, C1, and the two line separators. */
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
-/**
- * Characters that change the text direction (a name ending in `exe` is displayed as ending in `jpg`), and characters
- * without width (two names look the same). Joiner and non-joiner are allowed: emoji and Persian need them.
- */
-const invisibleCharacter = /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/
 /** The replacement that a decoder inserts for invalid UTF-8, and half of a surrogate pair. */
 const undecodable = /[\ufffd\p{Cs}]/u
 const notAscii = /[^\u0000-\u007f]/
@@ -85,13 +81,12 @@ export function readName(name: string, rules: Pick<NameRules, 'windows'>): strin
 export function checkCharacters(text: string, name: string, what: string): void {
   if (controlCharacter.test(text))
     throw refuse('control_character_in_name', name, `${what} contains a control character`)
-  const [invisible] = invisibleCharacter.exec(text) ?? []
-  if (invisible !== undefined) {
-    const point = invisible.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')
+  const point = invisibleIn(text)
+  if (point !== null) {
     throw refuse(
       'invisible_character_in_name',
       name,
-      `${what} contains the invisible character U+${point}, which can make it look like another name. Rename the file`
+      `${what} contains the invisible character ${point}, which can make it look like another name. Rename the file`
     )
   }
   if (undecodable.test(text)) throw refuse('undecodable_name', name, `${what} is not valid UTF-8`)
