@@ -166,21 +166,62 @@ export const atOption = {
   at: option('time', 'begin at this time of this machine, like 02:00 or 2026-12-20T02:00; at most 30 days ahead')
 } as const
 
-/** Reads --at: the next such time of day, or a date with a time. Returns it as ISO text. Throws a usage error. */
+/**
+ * Reads --at: the next such time of day, or a date with a time. Returns it as ISO text. Throws a usage error. On the days on
+ * which the clock is changed, a local time comes twice, and the next one is meant; or it is left out: a time of day is then the
+ * end of what is left out, and a date with such a time is refused.
+ */
 export function readAt(text: string | undefined, nowMs: number): string | undefined {
   if (text === undefined) return undefined
   const [, hour, minute] = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(text) ?? []
-  if (hour !== undefined) {
-    const at = new Date(nowMs)
-    at.setHours(Number(hour), Number(minute), 0, 0)
-    if (at.getTime() <= nowMs) at.setDate(at.getDate() + 1)
-    return at.toISOString()
-  }
-  const isDated = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:?\d\d)?$/i.test(text)
-  const ms = isDated ? Date.parse(text.replace(' ', 'T')) : NaN
-  if (Number.isNaN(ms)) throw usage('--at', `--at cannot be "${text}": it must be like 02:00 or 2026-12-20T02:00`)
-  if (ms <= nowMs) throw usage('--at', `--at cannot be "${text}": that time has passed`)
+  if (hour !== undefined) return nextTimeOfDay(Number(hour), Number(minute), nowMs)
+  const parts = /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d))?(Z|[+-]\d\d:?\d\d)?$/i.exec(text)
+  const [year, month, day, hours, minutes, seconds] = (parts ?? []).slice(1, 7).map(part => Number(part ?? 0))
+  const local = [year, month, day, hours, minutes, seconds] as LocalTime
+  const isDate = parts !== null && !Number.isNaN(Date.parse(text.replace(' ', 'T'))) && isInCalendar(local)
+  if (!isDate) throw usage('--at', `--at cannot be "${text}": it must be like 02:00 or 2026-12-20T02:00`)
+  const moments =
+    parts[7] === undefined ? momentsOf(local) : { isLeftOut: false, at: [Date.parse(text.replace(' ', 'T'))] }
+  if (moments.isLeftOut) throw usage('--at', `--at cannot be "${text}": the clock is set forward over that time`)
+  const ms = moments.at.find(each => each > nowMs)
+  if (ms === undefined) throw usage('--at', `--at cannot be "${text}": that time has passed`)
   return new Date(ms).toISOString()
+}
+
+/** Year, month from 1, day, hours, minutes and seconds. */
+type LocalTime = [number, number, number, number, number, number]
+
+/** Date takes 31 June for 1 July. */
+function isInCalendar([year, month, day]: LocalTime): boolean {
+  return new Date(Date.UTC(year, month - 1, day)).getUTCDate() === day && month >= 1 && month <= 12
+}
+
+function nextTimeOfDay(hour: number, minute: number, nowMs: number): string {
+  const today = new Date(nowMs)
+  for (let day = today.getDate(); ; day++) {
+    const { at } = momentsOf([today.getFullYear(), today.getMonth() + 1, day, hour, minute, 0])
+    const ms = at.find(each => each > nowMs)
+    if (ms !== undefined) return new Date(ms).toISOString()
+  }
+}
+
+const quarterMs = 15 * 60_000
+
+/** Returns when a local time comes: twice, if the clock is set back over it; at the end of what is left out, if it is. */
+function momentsOf([year, month, day, ...time]: LocalTime): { at: number[]; isLeftOut: boolean } {
+  const first = new Date(year, month - 1, day, ...time)
+  const offset = (ms: number): number => new Date(ms).getTimezoneOffset()
+  const isSame = (date: Date): boolean => date.getHours() === time[0] % 24 && date.getMinutes() === time[1]
+  let ms = first.getTime()
+  if (!isSame(first)) {
+    const after = offset(ms)
+    ms = Math.floor(ms / quarterMs) * quarterMs
+    while (offset(ms - quarterMs) === after) ms -= quarterMs
+    return { at: [ms], isLeftOut: true }
+  }
+  const dayMs = 24 * 60 * 60_000
+  const second = new Date(ms + (offset(ms + dayMs) - offset(ms - dayMs)) * 60_000)
+  return { at: second.getTime() > ms && isSame(second) ? [ms, second.getTime()] : [ms], isLeftOut: false }
 }
 
 /** Returns a time in the zone of this machine, and in UTC. */

@@ -1,6 +1,8 @@
 import t from 'tap'
 import {
+  bothZones,
   checkFromHere,
+  readAt,
   readConfirmOptions,
   readRolloutOptions,
   refuseLate,
@@ -21,6 +23,49 @@ const none = {
   'on-failure': undefined,
   order: undefined
 }
+
+t.test('--at on the days on which the clock is changed', async t => {
+  const { TZ } = process.env
+  t.teardown(() => {
+    if (TZ === undefined) delete process.env['TZ']
+    else process.env['TZ'] = TZ
+  })
+  const table: Array<[zone: string, now: string, at: string, expected: string | RegExp]> = [
+    ['Europe/Berlin', '2026-07-01T12:00Z', '02:30', '2026-07-02T00:30'],
+    ['Europe/Berlin', '2026-07-31T22:30Z', '00:29', '2026-08-01T22:29'],
+    // Back at 03:00: 02:30 comes at 00:30 and at 01:30 UTC.
+    ['Europe/Berlin', '2026-10-24T18:00Z', '02:30', '2026-10-25T00:30'],
+    ['Europe/Berlin', '2026-10-25T00:40Z', '02:30', '2026-10-25T01:30'],
+    ['Europe/Berlin', '2026-10-25T01:30Z', '02:30', '2026-10-26T01:30'],
+    ['Europe/Berlin', '2026-10-25T00:40Z', '2026-10-25T02:30', '2026-10-25T01:30'],
+    ['Europe/Berlin', '2026-10-25T00:40Z', '2026-10-25 02:30:15', '2026-10-25T01:30'],
+    ['Europe/Berlin', '2026-10-25T00:40Z', '2026-10-25T02:30+02:00', /that time has passed/],
+    ['Europe/Berlin', '2026-10-25T00:40Z', '03:00', '2026-10-25T02:00'],
+    ['Australia/Lord_Howe', '2026-04-04T14:50Z', '01:45', '2026-04-04T15:15'],
+    // Forward at 02:00: 02:30 does not come.
+    ['Europe/Berlin', '2027-03-27T20:00Z', '02:30', '2027-03-28T01:00'],
+    ['Europe/Berlin', '2027-03-28T01:10Z', '02:30', '2027-03-29T00:30'],
+    ['Europe/Berlin', '2027-03-28T01:40Z', '02:30', '2027-03-29T00:30'],
+    ['Europe/Berlin', '2027-03-27T20:00Z', '2027-03-28T02:30', /the clock is set forward over that time/],
+    ['Europe/Berlin', '2027-03-27T20:00Z', '2027-03-28T03:00', '2027-03-28T01:00'],
+    ['Europe/Berlin', '2027-03-27T20:00Z', '2027-03-28T02:30Z', '2027-03-28T02:30'],
+    ['UTC', '2026-02-01T00:00Z', '2026-02-30T02:00', /must be like/],
+    ['UTC', '2026-02-01T00:00Z', '2026-02-30T02:00Z', /must be like/],
+    ['UTC', '2026-02-01T00:00Z', '2026-13-01T02:00', /must be like/],
+    ['UTC', '2026-02-01T00:00Z', '2026-02-27T25:00', /must be like/],
+    ['UTC', '2026-02-01T00:00Z', '2026-02-27T24:00', '2026-02-28T00:00'],
+    ['UTC', '2026-02-01T00:00Z', '2026-01-31T00:00', /that time has passed/]
+  ]
+  for (const [zone, now, at, expected] of table) {
+    process.env['TZ'] = zone
+    const what = `${at} in ${zone}, at ${now}`
+    const read = () => readAt(at, Date.parse(now))
+    if (typeof expected === 'string') t.match(read(), expected, what)
+    else t.throws(read, { code: 'usage', message: expected }, what)
+  }
+  process.env['TZ'] = 'Europe/Berlin'
+  t.match(bothZones('2026-10-25T01:30:00.000Z'), '2026-10-25 02:30 (Europe/Berlin), 2026-10-25 01:30 UTC')
+})
 
 t.test('options become keys of the policy, and times become seconds', async t => {
   t.equal(await readRolloutOptions(none), undefined)
