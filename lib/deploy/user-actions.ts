@@ -148,12 +148,17 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
   }
 }
 
-function notWaiting({ id, status }: DeploymentRow, doing: string): Refusal {
-  const sentence =
-    doing === 'confirm'
-      ? `Cannot confirm deployment ${id}: it does not wait for a confirmation (${status})`
-      : `Cannot revert deployment ${id}: the earlier files are not kept any more (${status}). Roll back instead`
-  return new Refusal('conflict', 'not_waiting', sentence)
+function notWaiting(row: DeploymentRow, doing: string): Refusal {
+  const { id, status } = row
+  const why = doing === 'confirm' ? 'it does not wait for a confirmation' : whyNotReverted(row)
+  return new Refusal('conflict', 'not_waiting', `Cannot ${doing} deployment ${id} (${status}): ${why}`)
+}
+
+function whyNotReverted({ status, placed }: DeploymentRow): string {
+  if (status === 'queued') return 'it has not begun. Cancel it instead'
+  if (status === 'running') return 'it waits for no check and no confirmation. Cancel it instead'
+  if (status === 'failed' && placed === null) return 'it has left no files in place'
+  return 'the earlier files are not kept any more. Roll back instead'
 }
 
 function tooLate({ id, status, revertReason }: DeploymentRow, doing: string): Refusal {

@@ -144,8 +144,26 @@ t.test('a deployment is settled when it is confirmed', async t => {
   )
   t.equal((await next.finished).status, 'success')
   await t.rejects(stage.deployer.confirm(run.deployId, admin), { code: 'not_waiting' })
-  await t.rejects(stage.deployer.revert(run.deployId, admin), { code: 'not_waiting' })
+  await t.rejects(stage.deployer.revert(run.deployId, admin), {
+    code: 'not_waiting',
+    message: matching(deploySays.revertTooLate)
+  })
   await t.rejects(stage.deployer.confirm('dep_unknown', admin), { code: 'not_found' })
+})
+
+t.test('a revert of what is not held says what to do instead', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject({ preDeployScript: 'sleep 60' })
+  const running = await stage.push(project, { 'a.txt': '1' })
+  await inStep(stage, running.deployId, 'preDeploy')
+  const queued = await stage.push(project, { 'a.txt': '2' })
+  const refused = (message: string) => ({ code: 'not_waiting', message: matching(message) })
+  await t.rejects(stage.deployer.revert(queued.deployId, admin), refused(deploySays.revertQueued))
+  await t.rejects(stage.deployer.revert(running.deployId, admin), refused(deploySays.revertRunning))
+  for (const { deployId } of [queued, running]) {
+    t.equal((await stage.deployer.cancel(deployId, admin)).status, 'failed')
+    await t.rejects(stage.deployer.revert(deployId, admin), refused(deploySays.revertNothing))
+  }
 })
 
 t.test('an operator reverts a deployment that waits', async t => {

@@ -168,7 +168,7 @@ export const cures: Readonly<Record<string, string>> = {
   own_push: 'Ask somebody else to approve it, or cancel it.',
   superseded: 'Push again.',
   tree_differs: 'Look at the deployment again, and repeat its `treeSha256`; push a signed release again.',
-  not_waiting: 'Nothing: the deployment is settled. Roll back to restore earlier files.',
+  not_waiting: 'Cancel what has not ended; of what has ended, roll back to restore earlier files.',
   other_project: 'Use the deploy token of this project.',
   out_of_descriptors: 'Raise the limit of open files (`LimitNOFILE` in systemd).',
   outside_target: 'Choose a path in the target of the project.',

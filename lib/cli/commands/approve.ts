@@ -44,9 +44,10 @@ export const commands = {
       const { client, row } = await openWaiting(context, options, deployId)
       if (tree !== undefined && !/^[0-9a-f]{64}$/i.test(tree))
         throw usage('--tree', `--tree cannot be "${tree}": it must be 64 hexadecimal digits`)
+      const treeSha256 = tree?.toLowerCase() ?? row.treeSha256
+      if (treeSha256 === null) throw withoutTree(row)
       if (!json) await show(client, row, context)
       if (!(await isSure(`Approve ${row.id}`))) return exitCodes.failed
-      const treeSha256 = tree?.toLowerCase() ?? row.treeSha256 ?? ''
       const answer = await client.call('POST /api/deployments/:id/approve', {
         id: row.id,
         body: { treeSha256, comment: comment ?? null }
@@ -93,6 +94,12 @@ async function openWaiting(
   if (found === undefined)
     throw new Refusal('conflict', 'not_waiting', `No deployment of ${projectId} waits for an approval`)
   return { client, row: found }
+}
+
+/** One approves files: what has not been read has none to approve, because only what waits for an approval is read before. */
+function withoutTree({ id, status, heldFor }: Deployment): Refusal {
+  const why = heldFor === 'approval' ? 'its files are not known' : 'it does not wait for an approval'
+  return new Refusal('conflict', 'not_waiting', `Cannot approve deployment ${id} (${status}): ${why}`)
 }
 
 /** Says what a deployment is. */

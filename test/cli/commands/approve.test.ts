@@ -110,6 +110,8 @@ t.test('a push that is rejected fails with the reason, and one with --at ends at
   const [row] = await server.deployments(shop.id)
   t.match(row, { status: 'queued', heldFor: 'schedule' })
   t.match((await svc(['status', 'shop'], options)).stdout, /begins at/)
+  const untimely = await svc(['approve', (row as Deployment).id, '--yes'], options)
+  t.match(untimely, { code: 1, stderr: / \(queued\): it does not wait for an approval\n$/ })
   t.match(await svc([...push, '--at', 'tomorrow'], options), { code: 2, stderr: /it must be like 02:00/ })
   t.match(await svc([...push, '--at', '2020-01-01T00:00'], options), { code: 2, stderr: /that time has passed/ })
   t.match(await svc(['projects', 'delete', 'shop', '--yes'], options), { code: 1, stderr: /queued or running/ })

@@ -6,6 +6,10 @@ const forced = "required by the project's configuration on the server"
 export const deploySays = {
   // Errors, in the record and at the end of the output.
   cancelledBy: (actor: string): string => `Cancelled by ${actor}`,
+  revertTooLate: '(success): the earlier files are not kept any more. Roll back instead',
+  revertQueued: '(queued): it has not begun. Cancel it instead',
+  revertRunning: '(running): it waits for no check and no confirmation. Cancel it instead',
+  revertNothing: '(failed): it has left no files in place',
   stoppedWhileQueued: 'The server was stopped before the deployment started',
   stoppedWhileRunning: 'The server was stopped while the deployment was running',
   ledBeforeRollout: 'The hub that led stopped before the rollout began: no node has changed. Push again',
