@@ -4,7 +4,7 @@ import { confirmLimits } from '../model/policy.js'
 import { rolloutFailureModes, type RolloutPolicy } from '../model/rollout.js'
 import type { UploadPermit } from '../model/access.js'
 import { type PruneMode, pruneWishes } from '../model/plan.js'
-import { number, option, type Options, type OptionTable, toggle, usage } from './command.js'
+import { type Context, number, option, type Options, type OptionTable, toggle, usage } from './command.js'
 import { durationOption } from './common-options.js'
 
 /** Options of a push that set keys of the policy of rollouts, for this push only. */
@@ -229,6 +229,11 @@ export function bothZones(at: string): string {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
   const local = new Date(at).toLocaleString('sv-SE').slice(0, 16)
   return `${local} (${zone}), ${at.slice(0, 16).replace('T', ' ')} UTC`
+}
+
+/** Says when something begins that is planned or asked about. */
+export function noteStart({ output }: Pick<Context, 'output'>, startAt: string | undefined): void {
+  if (startAt !== undefined) output.note(`It begins at ${bothZones(startAt)}`)
 }
 
 /** Refuses --at if the server is too old for it: an older server ignores the field, and would deploy at once. */

@@ -96,7 +96,7 @@ async function openWaiting(
   return { client, row: found }
 }
 
-/** One approves files: what has not been read has none to approve, because only what waits for an approval is read before. */
+/** One approves files: only those of what waits for an approval are read before it begins. */
 function withoutTree({ id, status, heldFor }: Deployment): Refusal {
   const why = heldFor === 'approval' ? 'its files are not known' : 'it does not wait for an approval'
   return new Refusal('conflict', 'not_waiting', `Cannot approve deployment ${id} (${status}): ${why}`)

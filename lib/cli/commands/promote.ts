@@ -11,6 +11,7 @@ import { findProject } from '../client/named-project.js'
 import {
   atOption,
   confirmOptions,
+  noteStart,
   overrideOption,
   readAt,
   readConfirmOptions,
@@ -74,6 +75,7 @@ export const commands = {
       const planned = (signal: AbortSignal): Promise<RollbackPlan> =>
         planRun(client, 'POST /api/projects/:id/promote', { id: target.id, from, ...wish, signal })
       const show = (): Promise<number> => showRollback(planned, plan, context)
+      noteStart(context, startAt)
       if (isDry) return show()
       if (!options.yes && !json) await show()
       const row = await readDeployment(client, from, { output: 'end' })

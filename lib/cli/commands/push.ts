@@ -36,6 +36,7 @@ import {
   checkFromHere,
   confirmOptions,
   type ConfirmRequest,
+  noteStart,
   readAt,
   readConfirmOptions,
   readRolloutOptions,
@@ -165,6 +166,7 @@ export const commands = {
         const signing = await openSigning(context, options, config.outputDir.value)
         if (options['dry-run']) {
           const { dryRun } = await plans()
+          noteStart(context, startAt)
           return () => dryRun({ client, projectId, config, wishes, index, rollout, json }, context)
         }
         const plan =

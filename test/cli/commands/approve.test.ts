@@ -146,7 +146,11 @@ t.test('what begins later is judged by the windows of its time, and ends at once
     )
     t.match(
       await svc([...command, '--dry-run', ...at], options),
-      { code: 0, stdout: /Nothing was changed/ },
+      {
+        code: 0,
+        stdout: /Nothing was changed/,
+        stderr: /It begins at \d{4}-\d\d-\d\d \d\d:\d\d \(.+\), \S+ 12:00 UTC/
+      },
       String(command[0])
     )
   }
