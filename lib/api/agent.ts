@@ -23,7 +23,7 @@ import {
   relayPartBytes,
   releaseSignatureHeader
 } from '../model/fleet-wire.js'
-import { type BodyLimits, createRouter, json, pathSegments, type Reply, type Router } from '../http/core/route.js'
+import { createRouter, json, pathSegments, type Reply, type Router } from '../http/core/route.js'
 import { streamHeaders } from '../http/core/reply.js'
 import type { NodeRequest } from '../fleet/hub/voice.js'
 import type { SigningNode } from '../access/node-requests.js'
@@ -47,11 +47,6 @@ import {
 } from './route.js'
 import { tokenProtocol } from './terminal.js'
 import type { ApiServices } from './services.js'
-
-/** Limits of a request for parts of an archive. */
-export const rangesLimits: BodyLimits = { maxBytes: 512 * 1024, totalMs: 60_000 }
-/** Limits of a report. */
-export const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
 
 /** Characters of the name of a start of an agent. */
 const maxInstanceLength = 64
@@ -210,9 +205,6 @@ export const reportFields = {
  * and asks the node, which applies its own to the same user. Only rows that are marked are relayed. What a node answers is
  * read by fleet/relay/hub-relays.ts.
  */
-
-/** Limits of a part of an answer. */
-export const relayPartLimits: BodyLimits = { maxBytes: relayPartBytes, totalMs: 120_000 }
 
 /** Number of segments before the path of the node: `api/nodes/:node/at`. */
 const segmentsBefore = 4

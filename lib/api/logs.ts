@@ -15,6 +15,7 @@ import {
   queryText,
   switchText
 } from './route.js'
+import { showsOutput } from './records.js'
 import type { ApiServices } from './services.js'
 
 const windowBytes = 256 * 1024
@@ -92,7 +93,7 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
       return textReply(output, `${id}.log`)
     }
   } satisfies Record<string, Handler>
-  return { ...handlers, showsOutput }
+  return handlers
 
   function streamOf(deployId: string, { from, timestamps }: StreamWish): Reply {
     const eventsOf = timestamps ? timedEventsOf : bareEventsOf
@@ -210,11 +211,6 @@ function encoderOf(dataOf: (line: ShownLine) => unknown): (block: StoredBlock) =
       Array.from(linesOf(block), ({ line, nextOffset }) => ({ event: 'log', id: nextOffset, data: dataOf(line) }))
     )
   )
-}
-
-/** Whether the records of the list contain the end of their output, which is read from files. */
-function showsOutput({ query }: ApiRequest): boolean {
-  return queryChoice(query, 'output', ['end', 'none'] as const) !== 'none'
 }
 
 /** Returns the project that the client asks for. */

@@ -16,7 +16,7 @@ import type { Caller } from '../access/bearer.js'
 import { type AccessRole, includesRole } from '../model/access.js'
 import { type Project, projectReaders, type ShownProject } from '../model/project.js'
 import { showing, type Sight } from '../model/readers.js'
-import { type ApiRequest, checkProject } from './route.js'
+import { type ApiRequest, checkProject, queryChoice } from './route.js'
 
 /** Output in a single record. */
 const maxOutputBytes = 1024 * 1024
@@ -132,4 +132,9 @@ export function shownDeployment<T extends Partial<DeploymentRow>>(
   caller: Pick<Caller, 'role' | 'seesScripts'>
 ): T | (Omit<T, 'scripts'> & { scripts: ShownScript[] }) {
   return deployments[sightOf(caller)](deployment)
+}
+
+/** Whether the records of a list contain the end of their output, which is read from files. */
+export function showsOutput({ query }: ApiRequest): boolean {
+  return queryChoice(query, 'output', ['end', 'none'] as const) !== 'none'
 }

@@ -1,4 +1,5 @@
 import type { Auth, Caller } from '../access/bearer.js'
+import { createDoor } from '../base/door.js'
 import { oneOf, refuseDroppedWish } from '../base/fields.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { Proof } from '../access/second-factor.js'
@@ -64,6 +65,22 @@ export interface ApiRoute extends Route<Auth, Caller> {
  */
 export function row(method: Method, path: string, auth: Auth, scope: Scope, power: Power, handle: Handler): ApiRoute {
   return { method, path, auth, scope, power, handle }
+}
+
+/**
+ * Returns handlers whose file is loaded with the first request that needs one of them (base/door.ts). Only the files of the
+ * panel's first page are loaded by the start.
+ */
+export function later<H extends Record<string, Handler>>(load: () => Promise<H>): Record<keyof H & string, Handler> {
+  const door = createDoor(load)
+  const handlerOf = (name: string): Handler => {
+    return request => {
+      const handlers = door.opened()
+      if (handlers === undefined) return door().then(made => (made[name] as Handler)(request))
+      return (handlers[name] as Handler)(request)
+    }
+  }
+  return new Proxy({} as Record<keyof H & string, Handler>, { get: (_, name) => handlerOf(name as string) })
 }
 
 /** Refuses (409 `project_is_placed`) projects that are placed on nodes: they have no target on this server. */

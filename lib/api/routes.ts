@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { json, streamedBody } from '../http/core/route.js'
+import { type BodyLimits, json, publicBody, streamedBody } from '../http/core/route.js'
+import { relayPartBytes } from '../model/fleet-wire.js'
+import { fleetLimits } from '../model/node.js'
 import { accessReportHandlers, authHandlers, secondFactorHandlers, tokenHandlers, whoamiHandlers } from './auth.js'
-import { agentHandlers, rangesLimits, relayHandlers, relayPartLimits, reportLimits } from './agent.js'
-import { auditHandlers } from './audit.js'
-import { clientHandlers } from './client.js'
-import { backupHandlers, migrationHandlers } from './transfer.js'
 import {
   changesHandlers,
   changeTables,
@@ -18,17 +16,9 @@ import {
   storageHandlers,
   systemHandlers
 } from './system.js'
-import { approvalHandlers, confirmHandlers, deploymentHandlers } from './deployments.js'
-import { componentHandlers } from './components.js'
-import { deployCheckHandlers, planHandlers } from './plan.js'
-import { driftHandlers, fileHandlers, fsHandlers, treeHandlers } from './files.js'
-import { enrollmentHandlers, nodeHandlers, placementHandlers, rolloutHandlers } from './fleet.js'
 import { labelHandlers, projectHandlers, variableHandlers } from './projects.js'
-import { lockHandlers, maintenanceHandlers } from './locks.js'
-import { logHandlers } from './logs.js'
-import { logSourceHandlers } from './log-sources.js'
-import { notificationTargetHandlers, reportBody, settingsHandlers, telemetryHandlers } from './settings.js'
 import { probeRow } from './probe.js'
+import { showsOutput } from './records.js'
 import {
   type ApiRoute,
   byLeader,
@@ -36,21 +26,24 @@ import {
   completed,
   crossOrigin,
   depending,
+  later,
   onTarget,
   relayed,
   row,
   taking,
   withTrial
 } from './route.js'
-import { receiptHandlers } from './receipts.js'
-import { attestationHandlers, signingKeyHandlers } from './signing.js'
-import { terminalHandlers } from './terminal.js'
-import { uploadHandlers } from './upload.js'
-import { pieceHandlers } from './uploads.js'
 import type { ApiServices } from './services.js'
 
 /** A project's record contains its labels and the status of its newest deployment. */
 const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
+
+/** Limits of the body of a telemetry report. */
+const reportBody: BodyLimits = { ...publicBody, maxBytes: 1024 }
+/** Limits of what nodes send: wanted parts of an archive, reports, and parts of an answer. */
+const rangesLimits: BodyLimits = { maxBytes: 512 * 1024, totalMs: 60_000 }
+const reportLimits: BodyLimits = { maxBytes: fleetLimits.reportBytes, totalMs: 60_000 }
+const relayPartLimits: BodyLimits = { maxBytes: relayPartBytes, totalMs: 120_000 }
 
 /**
  * The table of routes: method, path, authorization (explained in `access/bearer.ts`), the project that a request concerns
@@ -63,31 +56,31 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const accessReport = accessReportHandlers(services)
   const projects = projectHandlers(services)
   const variables = variableHandlers(services)
-  const files = fileHandlers(services)
+  const files = later(async () => (await import('./files.js')).fileHandlers(services))
   const categories = labelHandlers('category', services.categories)
   const tags = labelHandlers('tag', services.tags)
-  const { upload } = uploadHandlers(services)
-  const pieces = pieceHandlers(services)
-  const deployCheck = deployCheckHandlers(services)
-  const deployments = deploymentHandlers(services)
-  const locks = lockHandlers(services)
-  const maintenance = maintenanceHandlers(services)
-  const drift = driftHandlers(services)
-  const tree = treeHandlers(services)
-  const components = componentHandlers(services)
-  const confirm = confirmHandlers(services)
-  const approval = approvalHandlers(services)
-  const receipts = receiptHandlers(services)
-  const attestations = attestationHandlers(services)
-  const signingKeys = signingKeyHandlers(services)
-  const logs = logHandlers(services)
-  const settings = settingsHandlers(services)
-  const notificationTargets = notificationTargetHandlers(services)
+  const uploads = later(async () => (await import('./upload.js')).uploadHandlers(services))
+  const pieces = later(async () => (await import('./uploads.js')).pieceHandlers(services))
+  const deployCheck = later(async () => (await import('./plan.js')).deployCheckHandlers(services))
+  const deployments = later(async () => (await import('./deployments.js')).deploymentHandlers(services))
+  const locks = later(async () => (await import('./locks.js')).lockHandlers(services))
+  const maintenance = later(async () => (await import('./locks.js')).maintenanceHandlers(services))
+  const drift = later(async () => (await import('./files.js')).driftHandlers(services))
+  const tree = later(async () => (await import('./files.js')).treeHandlers(services))
+  const components = later(async () => (await import('./components.js')).componentHandlers(services))
+  const confirm = later(async () => (await import('./deployments.js')).confirmHandlers(services))
+  const approval = later(async () => (await import('./deployments.js')).approvalHandlers(services))
+  const receipts = later(async () => (await import('./receipts.js')).receiptHandlers(services))
+  const attestations = later(async () => (await import('./signing.js')).attestationHandlers(services))
+  const signingKeys = later(async () => (await import('./signing.js')).signingKeyHandlers(services))
+  const logs = later(async () => (await import('./logs.js')).logHandlers(services))
+  const settings = later(async () => (await import('./settings.js')).settingsHandlers(services))
+  const notificationTargets = later(async () => (await import('./settings.js')).notificationTargetHandlers(services))
   const health = healthHandlers(services)
-  const audit = auditHandlers(services)
+  const audit = later(async () => (await import('./audit.js')).auditHandlers(services))
   const storage = storageHandlers(services)
   const cluster = clusterHandlers(services)
-  const telemetry = telemetryHandlers(services)
+  const telemetry = later(async () => (await import('./settings.js')).telemetryHandlers(services))
 
   const changes = changesHandlers(services)
   const overview = overviewHandlers(services)
@@ -96,19 +89,19 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const pm2 = pm2Handlers(services)
   const stats = statsHandlers(services)
   const search = searchHandlers(services)
-  const fs = fsHandlers(services)
-  const logSources = logSourceHandlers(services)
-  const migration = migrationHandlers(services)
-  const backup = backupHandlers(services)
+  const fs = later(async () => (await import('./files.js')).fsHandlers(services))
+  const logSources = later(async () => (await import('./log-sources.js')).logSourceHandlers(services))
+  const migration = later(async () => (await import('./transfer.js')).migrationHandlers(services))
+  const backup = later(async () => (await import('./transfer.js')).backupHandlers(services))
 
-  const client = clientHandlers(services)
-  const terminal = terminalHandlers(services)
-  const nodes = nodeHandlers(services)
-  const enrollments = enrollmentHandlers(services)
-  const placements = placementHandlers(services)
-  const rollouts = rolloutHandlers(services)
-  const agent = agentHandlers(services)
-  const relays = relayHandlers(services, () => routes)
+  const client = later(async () => (await import('./client.js')).clientHandlers(services))
+  const terminal = later(async () => (await import('./terminal.js')).terminalHandlers(services))
+  const nodes = later(async () => (await import('./fleet.js')).nodeHandlers(services))
+  const enrollments = later(async () => (await import('./fleet.js')).enrollmentHandlers(services))
+  const placements = later(async () => (await import('./fleet.js')).placementHandlers(services))
+  const rollouts = later(async () => (await import('./fleet.js')).rolloutHandlers(services))
+  const agent = later(async () => (await import('./agent.js')).agentHandlers(services))
+  const relays = later(async () => (await import('./agent.js')).relayHandlers(services, () => routes))
 
   let description: object | undefined
   const describe = async (): Promise<object> =>
@@ -209,9 +202,16 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       byLeader(row('GET', '/api/deploy/base', 'upload_check', 'given', 'reads', deployCheck.base)),
       taking(
         streamedBody,
-        row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', planHandlers(services).plan)
+        row(
+          'POST',
+          '/api/deploy/plan',
+          'upload_check',
+          'given',
+          'reads',
+          later(async () => (await import('./plan.js')).planHandlers(services)).plan
+        )
       ),
-      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', upload)),
+      taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', uploads.upload)),
       row('POST', '/api/uploads', 'piece', 'given', 'works', pieces.begin),
       byLeader(row('GET', '/api/uploads/:id', 'piece', 'given', 'reads', pieces.find)),
       taking(streamedBody, row('PATCH', '/api/uploads/:id', 'piece', 'given', 'works', pieces.append)),
@@ -246,7 +246,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
         depending(
           ['deployments', 'settings'],
           row('GET', '/api/logs', 'read', 'filtered', 'reads', logs.list),
-          logs.showsOutput
+          showsOutput
         )
       ),
       relayed(byLeaderIfAny(row('GET', '/api/logs/:deployId', 'read', 'deployment', 'reads', logs.get))),

@@ -5,7 +5,7 @@ import { itemsOf } from '../base/text.js'
 import { describeSettings } from '../projects/settings.js'
 import { isAllowedHost, networkOf } from '../http/core/headers.js'
 import { expectedTags } from '../http/core/reply.js'
-import { json, publicBody, type Reply } from '../http/core/route.js'
+import { json, type Reply } from '../http/core/route.js'
 import {
   flag,
   integer,
@@ -146,8 +146,6 @@ function withoutDuplicates<T extends { events?: string[] | undefined; projectIds
   }
 }
 
-/** Limits of a report's body: 1 KiB. */
-export const reportBody = { ...publicBody, maxBytes: 1024 }
 const defaultDays = 30
 
 /** Handlers of the telemetry collector: accepts reports and returns counts (§4.12). */

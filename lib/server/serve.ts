@@ -248,9 +248,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
 }
 
 /**
- * Loads three quarters of the program's modules, which take more than half of the start time. They are loaded after the
- * server listens (test/bench/start). They are not loaded at first use, because an update may replace the files while the
- * server runs.
+ * Loads half of the program's modules, which take half of the start time. They are loaded after the server listens
+ * (test/bench/start). The handlers of requests follow (base/door.ts).
  */
 async function loadRest() {
   const [front, services, begin, table, telemetry, deployments, held] = await Promise.all([
