@@ -211,7 +211,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const token = { token: adminToken.current(), tokenFrom: override?.from ?? home.configFile, isShown }
     announce(report, { place, publicUrl, ...token, directory: home.directory })
     if (world.terminal && missingInRuntime.terminal !== null) report.warn(missingInRuntime.terminal)
-    // Most clients ask for health first. Its write to the disk would wait for the modules, which take the event loop.
+    // For health requests during the start: a write to the disk waits for the modules, which take the event loop.
     await probing.probe.isWritable()
     const { createServices, beginWork, endWork, createTable, sendReport, ...rest } = await loadRest()
     const front = rest.createFront(world, adminToken, probing)
@@ -227,6 +227,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await beginWork(begun, world)
     http.complete(createTable(services, { base, publicUrl, panel }))
     isRecovering = false
+    probing.probe.forget()
     const telemetry = new AbortController()
     const { signal } = telemetry
     const { trust } = services

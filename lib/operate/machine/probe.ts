@@ -78,6 +78,11 @@ export function createProbe({
     /** Whether a small write to the data directory succeeds. */
     isWritable,
 
+    /** Forgets the last result: the next request waits for a write. */
+    forget(): void {
+      known = null
+    },
+
     /** Returns the status, the uptime in seconds and the version. */
     async report(): Promise<HealthReport> {
       const [canWrite, state] = [await isWritable(), hub?.()]

@@ -118,6 +118,18 @@ t.test('writes at most once a second, and frequent requests do not wait', async 
   t.equal((await probe.report()).status, 'unhealthy')
 })
 
+t.test('a result that was forgotten is not reported, however new it is', async t => {
+  const { store, clock, directory } = await openStage(t)
+  const data = join(directory, 'data')
+  mkdirSync(data)
+  const probe = createProbe({ store, clock, version: '1', startedAtMs: 0, directory: data, hasToken: () => true })
+  t.equal(await probe.isWritable(), true)
+  await rm(data, { recursive: true })
+  t.equal((await probe.report()).status, 'ok', 'a new result is reported')
+  probe.forget()
+  t.equal((await probe.report()).status, 'unhealthy')
+})
+
 t.test('a hub that cannot follow its cluster is cut off, unless it is also unhealthy', async t => {
   const { store, clock, directory } = await openStage(t)
   const state = { ok: true, path: '/svc.db', error: null }
