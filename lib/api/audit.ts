@@ -15,7 +15,8 @@ import type { ApiServices } from './services.js'
 const exportedBytes = 256 * 1024
 
 /** Handlers of the audit log. */
-export function auditHandlers({ listAudit, proofs, keeper, audit, clock }: ApiServices) {
+export async function auditHandlers({ listAudit, keeper, audit, clock, ...doors }: ApiServices) {
+  const proofs = await doors.proofs()
   return {
     /** `GET /api/audit`: the entries, newest first. */
     list: ({ query, actor }) => {

@@ -6,7 +6,8 @@ import type { ApiServices } from './services.js'
 const text = line({ min: 1, max: 200, trim: true })
 
 /** Handler of `GET /api/components`: where a component is in place. */
-export function componentHandlers({ components, projects, findProject }: ApiServices) {
+export async function componentHandlers({ projects, findProject, ...doors }: ApiServices) {
+  const components = await doors.components()
   return {
     search: async request => {
       const { actor, query, signal } = request

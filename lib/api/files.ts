@@ -19,7 +19,8 @@ import type { ApiServices } from './services.js'
  * Handlers that list and read the files of a project's target (§4.4). They never leave the target. Files that may
  * contain secrets are listed, but their content is not shown.
  */
-export function fileHandlers({ projects, targets, secrets }: ApiServices) {
+export async function fileHandlers({ projects, ...doors }: ApiServices) {
+  const [targets, { secrets }] = await Promise.all([doors.targets(), doors.logs()])
   /** Checks both the requested path and the real path of the opened file, so that a link cannot bypass the check. */
   function inspect(deployPath: string, asked: string): Inspect {
     const named = { asked, field: 'path' }
@@ -111,7 +112,8 @@ const hashedBytes = 256 * 1024
  * Handlers about the files that svc put into a target and that were edited or removed since. The token of a project
  * gets 403 `other_project` for every other project.
  */
-export function driftHandlers({ deployer, projects, targets, secrets }: ApiServices) {
+export async function driftHandlers({ deployer, projects, ...doors }: ApiServices) {
+  const [targets, { secrets }] = await Promise.all([doors.targets(), doors.logs()])
   const hashing = createBudget({ ...hashedFiles, refuse: tooMuch })
 
   /** Refuses every file but an edited one at its own path: a link on the way could lead to any file of the target. */
@@ -173,7 +175,8 @@ function notEdited(path: string): Refusal {
 }
 
 /** Handlers that list directories of the server, so that a user can choose a path. */
-export function fsHandlers({ places }: ApiServices) {
+export async function fsHandlers({ logs }: ApiServices) {
+  const { places } = await logs()
   return {
     home: async () => json(await places.home()),
 

@@ -67,7 +67,8 @@ const directions = ['forward', 'backward', 'tail'] as const
 const orders = ['oldest', 'newest'] as const
 
 /** Handlers of log sources and of their files: range, download, stream and search (§4.9, §6.3, §6.4). */
-export function logSourceHandlers({ logSources: sources, logViewer: viewer }: ApiServices) {
+export async function logSourceHandlers({ logs }: ApiServices) {
+  const { sources, viewer } = await logs()
   const sourceOf = (request: ApiRequest): LogSource => sources.get(param(request, 'sourceId'))
 
   return {

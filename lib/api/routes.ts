@@ -1,22 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { type BodyLimits, json, publicBody, streamedBody } from '../http/core/route.js'
 import { relayPartBytes } from '../model/fleet-wire.js'
+import { changeTopics } from '../model/health.js'
 import { fleetLimits } from '../model/node.js'
-import { accessReportHandlers, authHandlers, secondFactorHandlers, tokenHandlers, whoamiHandlers } from './auth.js'
-import {
-  changesHandlers,
-  changeTables,
-  clusterHandlers,
-  healthHandlers,
-  metricsHandlers,
-  overviewHandlers,
-  pm2Handlers,
-  searchHandlers,
-  statsHandlers,
-  storageHandlers,
-  systemHandlers
-} from './system.js'
-import { labelHandlers, projectHandlers, variableHandlers } from './projects.js'
 import { probeRow } from './probe.js'
 import { showsOutput } from './records.js'
 import {
@@ -38,6 +24,9 @@ import type { ApiServices } from './services.js'
 /** A project's record contains its labels and the status of its newest deployment. */
 const projectTables = ['projects', 'projectTags', 'categories', 'tags', 'deployments'] as const
 
+/** The tables of all lists whose versions `GET /api/changes` answers. */
+const changeTables = [...new Set(Object.values(changeTopics).flat())]
+
 /** Limits of the body of a telemetry report. */
 const reportBody: BodyLimits = { ...publicBody, maxBytes: 1024 }
 /** Limits of what nodes send: wanted parts of an archive, reports, and parts of an answer. */
@@ -50,18 +39,20 @@ const relayPartLimits: BodyLimits = { maxBytes: relayPartBytes, totalMs: 120_000
  * (`route.ts`), what it can do (`route.ts`), and handler.
  */
 export function apiRoutes(services: ApiServices): ApiRoute[] {
-  const auth = authHandlers(services)
-  const tokens = tokenHandlers(services)
-  const secondFactor = secondFactorHandlers(services)
-  const accessReport = accessReportHandlers(services)
-  const projects = projectHandlers(services)
-  const variables = variableHandlers(services)
+  const auth = later(async () => (await import('./auth.js')).authHandlers(services))
+  const whoami = later(async () => (await import('./auth.js')).whoamiHandlers(services))
+  const tokens = later(async () => (await import('./auth.js')).tokenHandlers(services))
+  const secondFactor = later(async () => (await import('./auth.js')).secondFactorHandlers(services))
+  const accessReport = later(async () => (await import('./auth.js')).accessReportHandlers(services))
+  const projects = later(async () => (await import('./projects.js')).projectHandlers(services))
+  const variables = later(async () => (await import('./projects.js')).variableHandlers(services))
   const files = later(async () => (await import('./files.js')).fileHandlers(services))
-  const categories = labelHandlers('category', services.categories)
-  const tags = labelHandlers('tag', services.tags)
+  const categories = later(async () => (await import('./projects.js')).labelHandlers('category', services.categories))
+  const tags = later(async () => (await import('./projects.js')).labelHandlers('tag', services.tags))
   const uploads = later(async () => (await import('./upload.js')).uploadHandlers(services))
   const pieces = later(async () => (await import('./uploads.js')).pieceHandlers(services))
   const deployCheck = later(async () => (await import('./plan.js')).deployCheckHandlers(services))
+  const plans = later(async () => (await import('./plan.js')).planHandlers(services))
   const deployments = later(async () => (await import('./deployments.js')).deploymentHandlers(services))
   const locks = later(async () => (await import('./locks.js')).lockHandlers(services))
   const maintenance = later(async () => (await import('./locks.js')).maintenanceHandlers(services))
@@ -76,19 +67,19 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const logs = later(async () => (await import('./logs.js')).logHandlers(services))
   const settings = later(async () => (await import('./settings.js')).settingsHandlers(services))
   const notificationTargets = later(async () => (await import('./settings.js')).notificationTargetHandlers(services))
-  const health = healthHandlers(services)
+  const health = later(async () => (await import('./system.js')).healthHandlers(services))
   const audit = later(async () => (await import('./audit.js')).auditHandlers(services))
-  const storage = storageHandlers(services)
-  const cluster = clusterHandlers(services)
+  const storage = later(async () => (await import('./system.js')).storageHandlers(services))
+  const cluster = later(async () => (await import('./system.js')).clusterHandlers(services))
   const telemetry = later(async () => (await import('./settings.js')).telemetryHandlers(services))
 
-  const changes = changesHandlers(services)
-  const overview = overviewHandlers(services)
-  const system = systemHandlers(services)
-  const metrics = metricsHandlers(services)
-  const pm2 = pm2Handlers(services)
-  const stats = statsHandlers(services)
-  const search = searchHandlers(services)
+  const changes = later(async () => (await import('./system.js')).changesHandlers(services))
+  const overview = later(async () => (await import('./system.js')).overviewHandlers(services))
+  const system = later(async () => (await import('./system.js')).systemHandlers(services))
+  const metrics = later(async () => (await import('./system.js')).metricsHandlers(services))
+  const pm2 = later(async () => (await import('./system.js')).pm2Handlers(services))
+  const stats = later(async () => (await import('./system.js')).statsHandlers(services))
+  const search = later(async () => (await import('./system.js')).searchHandlers(services))
   const fs = later(async () => (await import('./files.js')).fsHandlers(services))
   const logSources = later(async () => (await import('./log-sources.js')).logSourceHandlers(services))
   const migration = later(async () => (await import('./transfer.js')).migrationHandlers(services))
@@ -114,7 +105,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
 
       row('POST', '/api/auth/login', 'public', 'none', 'signs', auth.login),
       row('POST', '/api/auth/local', 'local', 'none', 'signs', auth.loginHere),
-      row('GET', '/api/auth/whoami', 'token', 'none', 'reads', whoamiHandlers(services).whoami),
+      row('GET', '/api/auth/whoami', 'token', 'none', 'reads', whoami.whoami),
       row('GET', '/api/auth/session', 'viewer', 'none', 'reads', auth.session),
       row('DELETE', '/api/auth/session', 'viewer', 'none', 'signs', auth.signOut),
       row('POST', '/api/auth/prove', 'viewer', 'none', 'signs', auth.prove),
@@ -200,17 +191,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
 
       byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheck.check)),
       byLeader(row('GET', '/api/deploy/base', 'upload_check', 'given', 'reads', deployCheck.base)),
-      taking(
-        streamedBody,
-        row(
-          'POST',
-          '/api/deploy/plan',
-          'upload_check',
-          'given',
-          'reads',
-          later(async () => (await import('./plan.js')).planHandlers(services)).plan
-        )
-      ),
+      taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', plans.plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', uploads.upload)),
       row('POST', '/api/uploads', 'piece', 'given', 'works', pieces.begin),
       byLeader(row('GET', '/api/uploads/:id', 'piece', 'given', 'reads', pieces.find)),

@@ -8,6 +8,7 @@ import type { Tickets } from '../access/secret.js'
 import type { Sessions } from '../access/sessions.js'
 import type { Backups } from '../carry/backup/backup.js'
 import type { Spool } from '../base/budget.js'
+import type { Door } from '../base/door.js'
 import type { Clock } from '../base/clock.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { ListedDeployments } from '../deploy/record.js'
@@ -81,7 +82,7 @@ export interface ApiServices {
 
   audit: { record(event: AuditEvent): Promise<void> }
   listAudit(query: AuditFilter): AuditEntry[]
-  proofs: Proofs
+  proofs: Door<Proofs>
   keeper: Pick<Keeper, 'rotateKey'>
 
   /** Finds the projects of records. */
@@ -99,8 +100,8 @@ export interface ApiServices {
   signingKeys: SigningKeys
   categories: Labels
   tags: Labels
-  targets: Targets
-  search: Search
+  targets: Door<Targets>
+  search: Door<Search>
 
   deployer: Deployer
   /** The uploads that come in pieces. */
@@ -111,9 +112,9 @@ export interface ApiServices {
   /** Returns what the nodes of a project have; nothing if it is on no node. */
   releasesOnNodes(projectId: string): PlacedRelease[]
   /** Returns the families among the projects that a scope contains. */
-  families(scope?: ProjectScope): Family[]
+  families(scope?: ProjectScope): Promise<Family[]>
   /** Finds where a component is in place. */
-  components: Components
+  components: Door<Components>
   records: Records
   /** Returns the address of a deployment's page, or null without a public URL. */
   pageOf(id: string): string | null
@@ -135,12 +136,10 @@ export interface ApiServices {
   metrics: Metrics
   storage: Storage
   broken: Broken
-  places: Places
-  pm2: Pm2
-  logSources: LogSources
-  logViewer: LogViewer
-  secrets: Secrets
-  terminals: Terminals
+  pm2: Door<Pm2>
+  /** The log files of projects, and what may be read of the disk. */
+  logs: Door<{ sources: LogSources; viewer: LogViewer; secrets: Secrets; places: Places }>
+  terminals: Door<Terminals>
   notificationTargets: NotificationTargets
   webhook: Webhook
   telemetry: {
@@ -152,7 +151,7 @@ export interface ApiServices {
     overviews: { take(key: string): void }
   }
   transfer: Transfer
-  backups: Backups
+  backups: Door<Backups>
 
   /** Returns the fleet, which is loaded at its first use. */
   fleet(): Promise<Fleet>

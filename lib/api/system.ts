@@ -114,9 +114,6 @@ export function storageHandlers({ storage }: ApiServices) {
 
 const topics = Object.keys(changeTopics) as ChangeTopic[]
 
-/** The store tables of all topics, each one once. */
-export const changeTables = [...new Set(Object.values(changeTopics).flat())]
-
 /**
  * Handler of `GET /api/changes`: the version of each list. With this one small request, an idle page finds out which of
  * its lists to reload. The response is 304 if nothing has changed since the ETag of the previous response.
@@ -154,7 +151,8 @@ export function clusterHandlers({ cluster, audit }: ApiServices) {
 }
 
 /** Handlers of PM2 applications, and of the one that a project is bound to (§4.11). */
-export function pm2Handlers({ pm2, projects, logSources: sources }: ApiServices) {
+export async function pm2Handlers({ projects, ...doors }: ApiServices) {
+  const [pm2, { sources }] = await Promise.all([doors.pm2(), doors.logs()])
   return {
     /** `POST /api/projects/:id/log-sources/pm2`: adds the log files of the application that are no log sources yet. */
     addLogs: async request => {
@@ -213,7 +211,7 @@ export function overviewHandlers(services: ApiServices) {
     },
 
     /** `GET /api/families`: the projects of one application side by side (model/family.ts). */
-    families: ({ actor }) => json({ success: true, families: services.families(actor.projects) }),
+    families: async ({ actor }) => json({ success: true, families: await services.families(actor.projects) }),
 
     /** `GET /api/overview?days=`: the overview of the server (model/health.ts). */
     read: async ({ query, actor }) => {
@@ -264,7 +262,8 @@ const maxQueryLength = 200
 const readType = oneOf(searchTypes)
 
 /** Handler of `GET /api/search`: searches projects, deployments, log sources, the audit log and settings. */
-export function searchHandlers({ search }: ApiServices) {
+export async function searchHandlers(doors: ApiServices) {
+  const search = await doors.search()
   return {
     find: ({ query, actor }) => {
       const q = (query.get('q') ?? '').trim()

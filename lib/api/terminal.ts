@@ -28,7 +28,7 @@ export function terminalHandlers({ terminals, projects, allowList }: ApiServices
           return json({ available: false, reason: message, code } satisfies TerminalAvailability)
         }
       }
-      return json(await terminals.available())
+      return json(await (await terminals()).available())
     },
 
     async connect(request) {
@@ -46,8 +46,9 @@ export async function openTerminal(
   { query, actor }: { query: URLSearchParams; actor: Actor }
 ): Promise<(connection: TerminalConnection) => Promise<void>> {
   const opening = { ...readOpening(query, projects), actor }
-  await terminals.check()
-  return connection => converse(connection, client => terminals.connect(client, opening))
+  const opened = await terminals()
+  await opened.check()
+  return connection => converse(connection, client => opened.connect(client, opening))
 }
 
 function readOpening(query: URLSearchParams, projects: ApiServices['projects']): Omit<Opening, 'actor'> {

@@ -142,7 +142,8 @@ function unconfirmed(): Refusal {
 }
 
 /** Handler of `GET /api/backup`: writes a backup without its seal. `svc backup` adds the seal. */
-export function backupHandlers({ backups }: ApiServices) {
+export async function backupHandlers(doors: ApiServices) {
+  const backups = await doors.backups()
   return {
     write: async ({ query, actor }) => {
       const to = queryPath(query, 'to')

@@ -4,6 +4,8 @@ export interface Door<T> {
   (): Promise<T>
   /** Returns the part if it was made; otherwise undefined. */
   opened(): T | undefined
+  /** Returns the part if it was made, or is being made; otherwise undefined. It loads nothing. */
+  asked(): Promise<T> | undefined
 }
 
 /** Time after which a part is loaded that nobody has needed, in milliseconds. */
@@ -29,5 +31,5 @@ export function createDoor<T>(load: () => Promise<T>): Door<T> {
   const door = (): Promise<T> => (loading ??= open())
   // Who needs it then is told of the failure.
   setTimeout(() => void door().catch(() => {}), idleMs).unref()
-  return Object.assign(door, { opened: () => part })
+  return Object.assign(door, { opened: () => part, asked: () => loading })
 }

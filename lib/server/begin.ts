@@ -38,8 +38,8 @@ export interface Ending {
 /** Ends the work, whether or not it has begun. Each part ends even if one before it fails; the first error is thrown. */
 export function endWork({ front, services }: Begun, { deployments, replies, graceMs }: Ending): Promise<void> {
   // Ended at once, so that the user of a shell sees the reason before the connections are closed.
-  const shells = services.terminals.stop()
-  shells.catch(() => {}) // it is awaited below
+  const shells = services.terminals.opened()?.stop() ?? services.terminals.asked()?.then(late => late.stop())
+  shells?.catch(() => {}) // it is awaited below
   return callAll([
     deployments,
     () => services.fleet.stop(),
@@ -47,7 +47,7 @@ export function endWork({ front, services }: Begun, { deployments, replies, grac
     () => Promise.all(periodic(services).map(each => each.stop())),
     () => Promise.all([replies?.(), services.webhook.stop({ graceMs })]),
     () => shells,
-    () => services.logViewer.close(),
+    async () => (await services.logs.asked())?.viewer.close(),
     () => front.failures.flush(),
     () => front.named.close(),
     () => front.keeper.stop()

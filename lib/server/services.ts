@@ -1,15 +1,11 @@
-import { existsSync, realpathSync } from 'node:fs'
-import { userHome } from '../base/runtime.js'
-import { basename, dirname, join } from 'node:path'
-import { clusterFileName, nodeName } from '../base/config/home.js'
-import { createProofs } from '../core/audit/export.js'
+import { join } from 'node:path'
 import type { ApiServices } from '../api/services.js'
 import { createRecords } from '../api/records.js'
 import { createActivity, type Activity } from '../base/async.js'
+import { createDoor, type Door } from '../base/door.js'
 import { createBudget, createSpool } from '../base/budget.js'
 import { tooMuch } from '../http/core/memory.js'
 import { elapsedOf } from '../base/clock.js'
-import { createBackups } from '../carry/backup/backup.js'
 import { createAccessReport, createTokenReminders, type TokenReminders } from '../access/access-report.js'
 import { hasEnded } from '../access/bearer.js'
 import { mayClientsSendScripts } from '../deploy/scripts/scripts.js'
@@ -23,19 +19,9 @@ import { createCollector, createRateLimit, maxOverviewDays } from '../operate/te
 import { createTargets as createNotificationTargets } from '../operate/notify/targets.js'
 import { createIncidents, type Incidents } from '../operate/notify/incidents.js'
 import { Webhook } from '../operate/notify/webhook.js'
-import { createInflatedFiles } from '../operate/logs/read/contents.js'
-import { createOpenLog, createDeny, createSecrets } from '../operate/logs/read/open.js'
-import { createSearches, type Searches } from '../operate/logs/search/search.js'
-import { createLogSources } from '../operate/logs/sources.js'
-import { createLogViewer, type LogViewer, newLogLines } from '../operate/logs/viewer.js'
-import { FileWatcher } from '../operate/logs/tail/watch.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
 import { deploymentPage } from '../model/links.js'
-import { createPtyLoader } from '../core/proc/pty.js'
-import { createComponents } from '../projects/components.js'
-import { readFamilies } from '../projects/families.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
-import { createTargets } from '../projects/targets.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
 import { createSigningKeys } from '../projects/signing-keys.js'
 import { Variables } from '../projects/variables.js'
@@ -63,16 +49,15 @@ import { createBroken, createHealth, fleetState, readStatus, readWaiting } from 
 import { createDeploymentCounts, createMetrics } from '../operate/machine/metrics.js'
 import { createCpuMeter, createLoopDelayMeter, createResources, readDisk } from '../operate/machine/resources.js'
 import { createHistory, createStats, createTakeFacts, type History } from '../operate/machine/history.js'
-import { createPlaces } from '../operate/machine/places.js'
-import { createPm2, type Pm2 } from '../operate/pm2.js'
+import type { Pm2 } from '../operate/pm2.js'
 import { Quota, createStorage } from '../operate/machine/storage.js'
-import { createSearch } from '../projects/search.js'
 import { settingRows } from '../projects/settings.js'
-import { Terminals } from '../operate/terminal/sessions.js'
+import type { Terminals } from '../operate/terminal/sessions.js'
 import type { LogSourceTable } from '../carry/transfer/needs.js'
 import type { LogSourceRecord } from '../carry/transfer/package.js'
 import { createTransfer } from '../carry/transfer/transfer.js'
 import { createFleet, type FleetService } from './fleet.js'
+import type { Logs } from './logs.js'
 import { createTrust } from '../http/outgoing/trust.js'
 import { createSealing, type Front } from './front.js'
 import type { World } from './world.js'
@@ -94,8 +79,8 @@ export interface Services {
   incidents: Incidents
   reminders: TokenReminders
   history: History
-  logViewer: LogViewer
-  terminals: Terminals
+  logs: Door<Logs>
+  terminals: Door<Terminals>
   /** What an agent of a fleet needs besides the deployer. */
   agent: Pick<World, 'store' | 'clock' | 'ids' | 'version'> & Pick<Work, 'projects' | 'variables'>
   fleet: FleetService
@@ -113,24 +98,30 @@ const searchedForScripts = 200
 
 /** Builds all services behind the front. Each gets the others through the small interfaces that it declares. */
 export function createServices(world: World, front: Front): Services {
-  // The log services need projects, and deployments need the logs only when they run.
-  const late: { logs?: Logs } = {}
-  const pm2 = createPm2({ clock: world.clock, environment: world.environment })
+  const { audit, settings } = front
+  const watched = { followers: createActivity(), searches: createActivity() }
+  const logs = createDoor(async () => {
+    const { createLogs } = await import('./logs.js')
+    return createLogs(world, { ...watched, audit, projects: work.projects })
+  })
+  const pm2 = createDoor(async () => (await import('../operate/pm2.js')).createPm2(world))
   const fleet = createFleet(world, front, () => work)
-  const work = createWork(world, front, { pm2, logs: () => late.logs as Logs, fleet })
-  const logs = createLogs(world, front, work)
-  late.logs = logs
+  const work = createWork(world, front, { pm2, logs, fleet })
   const machine = createMachine(world, front, work)
   front.listeners.hasUploads = tokenId => work.pieces.hasOf(tokenId)
   front.listeners.tokenLocked = lock => work.webhook.locked(lock)
-  const terminals = new Terminals({
-    isOffered: world.terminal,
-    isEnabled: () => front.settings.flag('terminal_enabled'),
-    loadPty: createPtyLoader(),
-    environment: world.environment,
-    audit: front.audit.record,
-    clock: world.clock,
-    ids: world.ids
+  const terminals = createDoor(async () => {
+    const [{ Terminals }, { createPtyLoader }] = await Promise.all([
+      import('../operate/terminal/sessions.js'),
+      import('../core/proc/pty.js')
+    ])
+    return new Terminals({
+      ...world,
+      isOffered: world.terminal,
+      isEnabled: () => settings.flag('terminal_enabled'),
+      loadPty: createPtyLoader(),
+      audit: audit.record
+    })
   })
   return {
     trust: work.trust,
@@ -147,11 +138,11 @@ export function createServices(world: World, front: Front): Services {
       send: reminder => work.webhook.remind(reminder)
     }),
     history: machine.history,
-    logViewer: logs.viewer,
+    logs,
     terminals,
     agent: { ...world, projects: work.projects, variables: work.variables },
     fleet,
-    api: apiServices(world, front, { work, logs, machine, fleet, terminals })
+    api: apiServices(world, front, { work, logs, watched, machine, fleet, terminals })
   }
 }
 
@@ -159,7 +150,7 @@ export function createServices(world: World, front: Front): Services {
 function createWork(
   world: World,
   { audit, keeper, settings, serverKey }: Front,
-  { pm2, logs, fleet }: { pm2: Pm2; logs: () => Logs; fleet: FleetService }
+  { pm2, logs, fleet }: { pm2: Door<Pm2>; logs: Door<Logs>; fleet: FleetService }
 ) {
   const { store, home, clock, ids, environment, version, keys, log } = world
   const notificationTargets = createNotificationTargets({
@@ -201,9 +192,9 @@ function createWork(
     checks: {
       hosts: () => settings.list('gate_hosts'),
       trust,
-      pm2: pm2.binding,
-      log: query => newLogLines(store, logs().viewer, query),
-      firstMatch: (...given) => logs().firstMatch(...given)
+      pm2: async appName => (await pm2()).binding(appName),
+      log: async query => (await logs()).newLines(query),
+      firstMatch: async (...given) => (await logs()).firstMatch(...given)
     },
     fleet: {
       begin: async (...given) => (await fleet.hub()).rolls.begin(...given),
@@ -245,7 +236,7 @@ function createWork(
   })
   const projects = new Projects({ ...world, audit, home: home.directory, deployments: deployer, headers })
   const deployments = createListed(store, deployer)
-  const targets = createTargets()
+  const targets = createDoor(async () => (await import('../projects/targets.js')).createTargets())
   return {
     trust,
     notificationTargets,
@@ -268,30 +259,6 @@ function createWork(
 }
 
 type Work = ReturnType<typeof createWork>
-
-/** Creates the log services: the deny list, the registered log files, and the viewer. */
-function createLogs(world: World, { audit }: Front, { projects }: Work) {
-  const { home, clock, secretFiles = [] } = world
-  // Commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
-  const homes = [...new Set(homesAround(home.directory).flatMap(namesOf)), join(userHome(), '.svc')]
-  const guarded = { deny: createDeny(homes), homes, secrets: [home.configFile, ...secretFiles] }
-  const secrets = createSecrets(guarded)
-  const openLog = createOpenLog(guarded, secrets)
-  const [followers, searches] = [createActivity(), createActivity()]
-  const sources = createLogSources({ ...world, audit, openLog, checkProject: id => void projects.get(id) })
-  const counted = countedSearches(searches)
-  const plain = createLogViewer({
-    openLog,
-    clock,
-    inflated: createInflatedFiles({ tmp: home.tmp }),
-    watcher: new FileWatcher(),
-    searches: counted
-  })
-  const viewer: LogViewer = { ...plain, follow: (...given) => followers.during(() => plain.follow(...given)) }
-  return { secrets, sources, viewer, followers, searches, firstMatch: counted.firstMatch }
-}
-
-type Logs = ReturnType<typeof createLogs>
 
 /** Creates the services for the state of the server and of its machine. */
 function createMachine(world: World, front: Front, work: Work) {
@@ -318,7 +285,7 @@ function createMachine(world: World, front: Front, work: Work) {
     ...world,
     retention: deployer,
     quota,
-    measureTargets: targets.measure,
+    measureTargets: async (...given) => (await targets()).measure(...given),
     disk: async () => (await health.detail()).disk,
     audit
   })
@@ -333,7 +300,9 @@ type Machine = ReturnType<typeof createMachine>
 /** What the services of the routes are made of. */
 interface Made extends Pick<Services, 'fleet' | 'terminals'> {
   work: Work
-  logs: Logs
+  logs: Door<Logs>
+  /** Counts the followers of log files, and the searches. */
+  watched: { followers: Activity; searches: Activity }
   machine: Machine
 }
 
@@ -381,17 +350,17 @@ function accessServices({ store, clock }: World, front: Front) {
     expiryOf: tokenId => named.get(tokenId).expiresAt,
     audit,
     listAudit: query => listAudit(store, query),
-    proofs: createProofs({ store, keeper }),
+    proofs: createDoor(async () => (await import('../core/audit/export.js')).createProofs({ store, keeper })),
     keeper
   } satisfies Partial<ApiServices>
 }
 
-function projectServices({ store, clock, ids }: World, { audit }: Front, { work, logs }: Made) {
+function projectServices({ store, clock, ids }: World, { audit }: Front, { work }: Made) {
   const { variables, signingKeys, projects, targets } = work
   return {
     lookup: {
       ofDeployment: id => findDeployment(store, id)?.projectId,
-      ofLogSource: id => logs.sources.find(id)?.projectId,
+      ofLogSource: id => findLogSource(store, id)?.projectId,
       ofRollout: id => findRollout(store, id)?.projectId
     },
     projects,
@@ -408,7 +377,10 @@ function projectServices({ store, clock, ids }: World, { audit }: Front, { work,
     categories: createLabels('category', { store, clock, ids, audit }),
     tags: createLabels('tag', { store, clock, ids, audit }),
     targets,
-    search: createSearch({ store, settings: settingRows })
+    search: createDoor(async () => {
+      const { createSearch } = await import('../projects/search.js')
+      return createSearch({ store, settings: settingRows })
+    })
   } satisfies Partial<ApiServices>
 }
 
@@ -421,13 +393,17 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
       return placedReleases(listPlacements(store, { projectId }), id => nodes.get(id)?.isDrained ?? false)
     }
   }
+  const families = createDoor(() => import('../projects/families.js'))
   return {
     deployer,
     pieces,
     deployments,
     ...live,
-    components: createComponents({ store, sbomOf: id => join(home.deployments, `${id}.sbom.json`), ...live }),
-    families: scope => readFamilies(projects.list({ scope }), { store, ...live }),
+    components: createDoor(async () => {
+      const { createComponents } = await import('../projects/components.js')
+      return createComponents({ store, sbomOf: id => join(home.deployments, `${id}.sbom.json`), ...live })
+    }),
+    families: async scope => (await families()).readFamilies(projects.list({ scope }), { store, ...live }),
     records: createRecords({ findDeployment: deployments.find, deployer, settings }),
     pageOf: id => deploymentPage(publicUrl, id),
     runsCommand(projectId, deployId) {
@@ -451,7 +427,7 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
   } satisfies Partial<ApiServices>
 }
 
-function machineServices(world: World, front: Front, { work, logs, terminals }: Made) {
+function machineServices(world: World, front: Front, { work, logs, watched, terminals }: Made) {
   const { store, home, clock, cluster } = world
   const { notificationTargets, webhook, deployer, deployments, pm2 } = work
   return {
@@ -462,19 +438,16 @@ function machineServices(world: World, front: Front, { work, logs, terminals }: 
       startedAtMs: front.startedAtMs,
       deployments: work.counts,
       loopDelay: createLoopDelayMeter(),
-      logFollowers: logs.followers,
-      searches: logs.searches,
+      logFollowers: watched.followers,
+      searches: watched.searches,
       uploads: () => deployer.figures().uploads,
       outputFollowers: () => deployer.figures().followers,
       deliveries: () => webhook.deliveries(),
       fleet: fleetOf(store, work.fleet),
       cluster: cluster?.status
     }),
-    places: createPlaces(logs.secrets),
     pm2,
-    logSources: logs.sources,
-    logViewer: logs.viewer,
-    secrets: logs.secrets,
+    logs,
     terminals,
     notificationTargets,
     webhook,
@@ -497,10 +470,11 @@ function carryServices(world: World, { audit, settings }: Front, { work }: Made)
       headers: work.headers,
       logSources: logSourceTable
     }),
-    backups: createBackups({
-      ...world,
-      audit,
-      failed: reason => work.webhook.incident({ event: 'backup_failed', project: null, backup: { reason } })
+    backups: createDoor(async () => {
+      const { createBackups } = await import('../carry/backup/backup.js')
+      const failed = (reason: string): void =>
+        void work.webhook.incident({ event: 'backup_failed', project: null, backup: { reason } })
+      return createBackups({ ...world, audit, failed })
     })
   } satisfies Partial<ApiServices>
 }
@@ -534,25 +508,6 @@ function fleetOf(store: World['store'], { running }: FleetService): () => FleetH
     const { connected = 0, outdated = 0 } = running()?.figures() ?? {}
     return fleetState(store, { connected, outdated })
   }
-}
-
-/** Returns searches that count themselves in `activity`. */
-function countedSearches(activity: Activity): Searches {
-  const searches = createSearches()
-  return { ...searches, run: (...given) => activity.during(() => searches.run(...given)) }
-}
-
-/** Returns the data directory, and that of the hub whose agent's it is. */
-function homesAround(directory: string): string[] {
-  const parent = dirname(directory)
-  return basename(directory) === nodeName && existsSync(join(parent, clusterFileName))
-    ? [directory, parent]
-    : [directory]
-}
-
-/** Returns a directory's given path and its real path. */
-function namesOf(directory: string): string[] {
-  return [...new Set([directory, realpathSync(directory)])]
 }
 
 /** Log sources for export packages. A kind that this version does not know becomes plain lines. */

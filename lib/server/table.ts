@@ -5,7 +5,7 @@ import { apiRoutes } from '../api/routes.js'
 import type { Auth, Caller } from '../access/bearer.js'
 import type { Table } from '../http/core/dispatch.js'
 import type { Reply, Request } from '../http/core/route.js'
-import { createStatic } from '../http/static/static.js'
+import { createDoor } from '../base/door.js'
 import type { Services } from './services.js'
 
 /**
@@ -20,10 +20,17 @@ export function createTable(
   const panel = fileURLToPath(new URL('../../www/', import.meta.url))
   return {
     routes: apiRoutes(api),
-    ...(existsSync(panel)
-      ? { fallback: createStatic(panel, { base, publicUrl, except: ['/api'], modulesOf: createModulesOf(panel) }) }
-      : {})
+    ...(existsSync(panel) ? { fallback: createPanel(panel, { base, publicUrl }) } : {})
   }
+}
+
+/** Answers with the files of the panel. */
+function createPanel(panel: string, { base, publicUrl }: { base: string; publicUrl: string | null }) {
+  const files = createDoor(async () => {
+    const { createStatic } = await import('../http/static/static.js')
+    return createStatic(panel, { base, publicUrl, except: ['/api'], modulesOf: createModulesOf(panel) })
+  })
+  return async (request: Request): Promise<Reply | undefined> => (await files())(request)
 }
 
 const agentText = 'This is an agent of a fleet of svc. It has no panel: open the panel of its hub.\n'

@@ -6,10 +6,12 @@ t.test('makes a part once, when it is first needed', async t => {
   let made = 0
   const door = createDoor(async () => ({ number: ++made }))
   t.equal(door.opened(), undefined)
+  t.equal(door.asked(), undefined)
   t.equal(made, 0)
   const [one, two] = await Promise.all([door(), door()])
   t.equal(one, two)
   t.equal(await door(), one)
+  t.equal(await door.asked(), one)
   t.equal(door.opened(), one)
   t.equal(made, 1)
 })

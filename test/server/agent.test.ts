@@ -275,7 +275,7 @@ t.test('a stream that its reader leaves ends on the node, too', async t => {
   const { agent, directory } = await startNode(t, stage)
   const log = join(directory, 'app.log')
   writeFileSync(log, 'first\n')
-  const { logSources: sources } = agent.services.api
+  const { sources } = await agent.services.api.logs()
   const [source] = await sources.create('proj_shop', [{ filePath: log }], actor)
   const authorization = `Bearer ${stage.server.adminToken.current()}`
   const leaving = new AbortController()

@@ -47,7 +47,7 @@ import { countRollouts, type WaitingRollout, waitingRollouts } from '../../core/
 import type { Probe } from './probe.js'
 
 /** Health of the server: the short report of the probe, and the details for administrators (§4.8). */
-export interface Health extends Probe {
+export interface Health extends Pick<Probe, 'report' | 'isWritable'> {
   detail(): Promise<HealthDetail>
   isWell(detail: HealthDetail): boolean
 }
@@ -58,7 +58,7 @@ interface Needs {
   store: Store
   clock: Clock
   version: string
-  probe: Probe
+  probe: Pick<Probe, 'report' | 'isWritable'>
   home: { directory: string; tmp: string }
   /** Whether requests for other host names are refused. */
   checksHostNames?(): boolean

@@ -306,7 +306,7 @@ t.test('reports a backup that failed', async t => {
   const full = new Writable({ write: (_, __, done) => done(Object.assign(new Error('no space'), { code: 'ENOSPC' })) })
   full.on('error', () => {})
   const actor = { name: 'local', ip: null }
-  await t.rejects(stage.server.services.api.backups.write(full, { actor }))
+  await t.rejects((await stage.server.services.api.backups()).write(full, { actor }))
   const [message] = await receiver.received(1)
   t.match(JSON.parse(message?.text as string), {
     event: 'backup_failed',
@@ -316,7 +316,7 @@ t.test('reports a backup that failed', async t => {
   })
   const ended = new AbortController()
   ended.abort(new Error('cancelled'))
-  await t.rejects(stage.server.services.api.backups.write(full, { actor, signal: ended.signal }))
+  await t.rejects((await stage.server.services.api.backups()).write(full, { actor, signal: ended.signal }))
   await stage.client.post('/api/settings/webhook-test')
   t.equal(receiver.requests.length, 2, 'one that somebody cancelled has not failed')
 })
