@@ -181,7 +181,7 @@ const maxRollbacks = 100
 /** Handlers of the overviews of the server and of a project. Each replaces several requests of a panel page. */
 export function overviewHandlers(services: ApiServices) {
   const { proof, status, health, stats, broken, deployments, projects } = services
-  const { liveDeployment, releasesOnNodes, pinnedProjects, newestProject } = services
+  const { liveDeployment, releasesOnNodes, pinnedProjects, newestProject, deployer } = services
   /** Returns the upload whose archive the rollback deployed, or null if the deployment is not a rollback. */
   function sourceOf(row: DeploymentRow | undefined): DeploymentRow | null {
     if (row === undefined || row.rollbackOf === null) return null
@@ -199,13 +199,15 @@ export function overviewHandlers(services: ApiServices) {
       const { id: projectId } = projects.get(params['id'] as string)
       const live = liveDeployment(projectId)
       const source = sourceOf(live)
+      const { keys: _, ...signatures } = deployer.signatureDemand(projectId)
       const overview = {
         live: live === undefined ? null : shown(live, actor),
         liveSource: source === null ? null : shown(source, actor),
         broken: broken.of(projectId),
         deployments: deployments.list({ projectId, limit: shownOfProject }).map(row => shown(row, actor)),
         deploymentCount: deployments.count({ projectId }),
-        releases: releasesOnNodes(projectId)
+        releases: releasesOnNodes(projectId),
+        ...(signatures.require !== 'off' && { signatures })
       }
       return json(overview satisfies Shown<ProjectOverview>)
     },

@@ -1,3 +1,4 @@
+import type { SignatureDemand } from './access.js'
 import type { Instant } from './scalars.js'
 import type { DeploymentRow, ListedDeployment } from './deployment.js'
 import type { DiskFigures } from './machine.js'
@@ -271,6 +272,8 @@ export interface ProjectOverview {
   deploymentCount: number
   /** What the nodes of the project have, the release of the most nodes first. Empty: it is deployed on this server. */
   releases: PlacedRelease[]
+  /** What the project, or the owner of the server, asks of the signatures of releases. Absent: nothing. */
+  signatures?: Pick<SignatureDemand, 'require' | 'threshold' | 'sbom' | 'by'>
 }
 
 /** The results of the deployments of the last days. Days on which none finished are omitted. */

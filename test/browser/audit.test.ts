@@ -1,8 +1,8 @@
 import t from 'tap'
 import { startServer } from '../support/server.js'
 import { until } from '../support/until.js'
-import { startChromium } from './chromium.js'
-import { isWithin, openDuring, phone, photographer } from './stage.js'
+import { openWatched, startChromium } from './chromium.js'
+import { desktop, giveSession, isWithin, openDuring, phone, photographer } from './stage.js'
 
 /* The witness of the audit log in the panel. */
 
@@ -37,4 +37,30 @@ t.test('the panel says whether the audit log is the one that it saw', { skip }, 
   await alert.waitFor({ state: 'detached' })
   t.match((await stored())?.[1], /^svc\/[0-9a-f]{16}\/audit\n\d\n/)
   t.same(watch.complaints, [])
+})
+
+t.test('the page says whose entries a token sees, if not all', { skip }, async t => {
+  const stage = await startServer(t)
+  const shop = await stage.createProject('shop')
+  await stage.createProject('forum')
+  const own = 'You see the entries of your own token. An operator sees those of others.'
+  const cases: Array<[fields: object, says: string | null]> = [
+    [{ name: 'vera', role: 'viewer' }, own],
+    [{ name: 'dan', role: 'deployer' }, own],
+    [
+      { name: 'ana', role: 'operator', projectIds: [shop.id] },
+      'You see the entries of your own token and of your projects: shop'
+    ],
+    [{ name: 'ben', role: 'operator' }, null]
+  ]
+  for (const [fields, says] of cases) {
+    const { token } = (await stage.client.post('/api/tokens', fields)).body as { token: string }
+    const { context, page } = await openWatched(browser, stage.url, { viewport: desktop })
+    t.teardown(() => context.close())
+    await giveSession(context, stage.url, token)
+    await page.goto(`${stage.url}/audit`)
+    await page.locator('.entries, svc-page-audit .state').first().waitFor()
+    if (says !== null) await page.getByText(says, { exact: true }).waitFor()
+    else t.equal(await page.getByText('You see the entries').count(), 0)
+  }
 })

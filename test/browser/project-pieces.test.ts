@@ -42,8 +42,15 @@ t.test('a large zip goes in pieces, and on after a broken connection', { skip },
     // The browser hands large bodies to this process otherwise, which takes long.
     await page.unroute('**/api/uploads/*')
   })
+  await page.evaluate(`
+    window.stages = []
+    new MutationObserver(() => {
+      for (const bar of document.querySelectorAll('svc-upload progress'))
+        if (bar.value > 0 && window.stages.at(-1) !== bar.ariaLabel) window.stages.push(bar.ariaLabel)
+    }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true })`)
   await deploy(path)
   await deployed()
+  t.strictSame(((await page.evaluate('window.stages')) as string[]).slice(0, 2), ['Reading', 'Uploading'])
   t.strictSame(offsets.slice(0, 4), [0, 983_040, 3 * 983_040, 3 * 983_040], 'the piece that was lost comes again')
   t.ok(bytes.equals(readFileSync(join(stage.sites, 'storefront/large.bin'))))
 })

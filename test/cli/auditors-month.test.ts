@@ -137,6 +137,26 @@ t.test("an auditor's month", async t => {
   const html = await report()
   t.match(html, /<h2>Deployments \(4\)<\/h2>/, 'the page says the same')
   t.match(html, 'Verified: ')
+  // What waits is neither queued nor running, although the record says so.
+  onDay(34)
+  t.match(await client.put(`/api/projects/${shop.id}`, { policy: { promoteFrom: null } }), { status: 200 })
+  const again = push(ben, shop, 'again')
+  await until(async () => (await held()) !== undefined)
+  const startAt = new Date(begin + 34 * dayMs).toISOString()
+  const scheduled = push(ben, staging, 'at night', [['startAt', startAt]])
+  await until(async () => ((await client.get('/api/marks')).body as { waiting: unknown[] }).waiting.length === 2)
+  const since = ['--since', '2030-04-03', '--until', '2030-04-10', '--out', 'now']
+  for (const format of ['csv', 'html']) {
+    t.match(await svc(['audit', 'report', ...since, '--format', format], auditor), { code: 0, stderr: '' })
+    const now = readFileSync(join(cwd, 'now'), 'utf8')
+    t.match(now, 'waits for approval until 2030-04-05 08:00 UTC', format)
+    t.match(now, 'begins at 2030-04-04 08:00 UTC', format)
+    t.notMatch(now, /\b(queued|running)\b/, format)
+  }
+  const [{ id: nightly }] = (await client.get(`/api/logs?projectId=${staging.id}`)).body as [{ id: string }]
+  for (const id of [nightly, (await held())?.id as string]) await client.post(`/api/deployments/${id}/cancel`, {})
+  await Promise.all([again, scheduled])
+
   for (const secret of Object.values(tokens)) t.notMatch(html + text, secret, 'no secret is in it')
 
   const eve = { cwd, env: { SVC_SERVER_URL: stage.url, SVC_TOKEN: tokens.eve } }

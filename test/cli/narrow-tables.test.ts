@@ -142,7 +142,7 @@ t.test('what people need of a table survives on a narrow terminal', async t => {
 
   const needs: Array<[line: string, header: RegExp, needed: Array<string | RegExp>]> = [
     ['list', /^NAME/, [name, 'waits for approval until', 'locked', 'shop']],
-    [`status ${id}`, /^DEPLOYMENT/, [waiting, 'queued', 'Second', 'Search by autho']],
+    [`status ${id}`, /^DEPLOYMENT/, [waiting, 'waiting', 'Second', 'Search by autho']],
     ['fleet nodes', /^NODE/, nodes],
     [`fleet place ${shop.id}`, /^NODE/, nodes],
     ['locks', /^KIND/, ['storefront-prod', ' UTC', 'Migration', 'first']],

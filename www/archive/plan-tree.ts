@@ -172,9 +172,14 @@ async function readWhole(file: Blob, onBytes: (bytes: number) => void): Promise<
   return { sha256, bytes: bytes.length, isProgram: isProgram(bytes) }
 }
 
-/** Returns the SHA-256 of a file in hexadecimal, which is read piece by piece. */
-export async function sha256OfFile(file: Blob, signal: AbortSignal): Promise<string> {
-  return (await readStream(file, { path: '', bytes: file.size, signal, onBytes: () => {} })).sha256
+/** Returns the SHA-256 of a file in hexadecimal, which is read piece by piece. `onProgress` gets the bytes so far. */
+export async function sha256OfFile(
+  file: Blob,
+  { signal, onProgress }: { signal: AbortSignal; onProgress(doneBytes: number): void }
+): Promise<string> {
+  let doneBytes = 0
+  const onBytes = (bytes: number): void => onProgress((doneBytes += bytes))
+  return (await readStream(file, { path: '', bytes: file.size, signal, onBytes })).sha256
 }
 
 /** Stops at the first byte beyond the size that the zip declares. */

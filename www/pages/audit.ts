@@ -9,7 +9,7 @@ import { FilteredPage } from './filtered-page.js'
 import { type AuditSight, type AuditWitness, witnessOf } from '../state/audit-witness.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { serverNow } from '../server/client.js'
-import { isRole, may } from '../state/session.js'
+import { isRole, lackOf, may } from '../state/session.js'
 import { countWords, t, actorWords } from '../words/t.js'
 import { actionRows, actionWords, detailParts, detailWords } from '../audit-words.js'
 
@@ -155,6 +155,7 @@ export class AuditPage extends FilteredPage<Shown> {
       </div>
       ${roomTabs('system', 'audit')}
       ${staleLine(this.shown)}
+      ${scopeLine((this.#projects.value ?? []).map(({ name }) => name))}
       ${this.#sightLine(this.#sight.value)}
       ${loaded(this.shown, 'the audit log', shown => this.#list(shown))}`
   }
@@ -241,6 +242,17 @@ export class AuditPage extends FilteredPage<Shown> {
       return { items: [...items, ...next.items], isWhole: next.isWhole }
     })
   }
+}
+
+/** Says which entries a token sees that does not see all. An operator of some projects sees no others. */
+function scopeLine(projects: readonly string[]): Template | null {
+  const lack = lackOf('audit')
+  if (lack === null) return null
+  const words =
+    lack === 'role'
+      ? t('You see the entries of your own token. An operator sees those of others.')
+      : t('You see the entries of your own token and of your projects: {projects}', { projects: projects.join(', ') })
+  return html`<p class="muted small anywhere">${words}</p>`
 }
 
 /** Splits entries, the newest first, by the day of the reader. */

@@ -20,9 +20,9 @@ import {
   SvcStatus,
   SvcTime
 } from '../elements/base/facts.js'
-import { decisionPath } from '../shared/api.js'
+import { decisionPath, waitingOf } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/waiting.js'
-import { inForce, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
+import { inForce, isGoing, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDialog } from '../elements/base/form.js'
 import { countWords, numberWords, t } from '../words/t.js'
@@ -206,7 +206,7 @@ export class ProjectPage extends Page {
         <div>
           <h1 translate="no">${project.name}</h1>
           <div class="facts">
-            <svc-status state="${status}"></svc-status>
+            ${status === null ? null : html`<svc-status state="${status}"></svc-status>`}
             ${this.#waiting(project).map(
               each =>
                 html`<a href="${decisionPath(each)}"><svc-marked words="${waitingWords(each, serverNow())}"></svc-marked></a>`
@@ -272,10 +272,14 @@ export class ProjectPage extends Page {
     return this.context.marks.waiting.filter(({ projectId }) => projectId === id)
   }
 
-  #status(project: Project): string {
+  /** Returns the status; null: something is going on, and it is not known yet whether it waits. */
+  #status(project: Project): string | null {
     const { broken, deployments } = this.#overview.value ?? {}
     if (broken?.goingId === null) return 'failed'
-    const status = deployments?.[0]?.status ?? project.status
+    const newest = deployments?.[0]
+    const status = newest?.status ?? project.status
+    if (newest !== undefined && waitingOf(newest) !== null) return 'waiting'
+    if (newest === undefined && isGoing(project) && this.context.marks.waiting.length === 0) return null
     return projectStatus({ id: project.id, status }, this.context.marks)
   }
 
@@ -352,7 +356,7 @@ export class ProjectPage extends Page {
     const isInPage = this.#isInPage === true
     if (!this.late(loadForm, isInPage || this.#isDeploying)) return null
     const ways = html`
-      <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}"
+      <svc-project-deploy .project="${project}" .nodeCount="${this.#placements?.value?.length ?? 0}" .client="${this.context.client}" .signatures="${this.#overview.value?.signatures ?? null}"
         .define="${this.context.define}" .by="${holderNow()?.token?.name ?? 'admin'}"
         .isInPage="${isInPage}" .isOpen="${this.#isDeploying}" @dialogclose="${() => this.#deploying(false)}"
         @deploystarted="${(event: Event) => this.context.go(panelPath`deployments/${(event as Said<'deploystarted'>).deployId}`)}"></svc-project-deploy>`

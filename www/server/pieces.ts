@@ -9,6 +9,8 @@ export interface PiecesOptions {
   client: Client
   projectId: string
   file: Blob
+  /** Before anything is sent, the whole file is read, so that the server knows what it will get. */
+  onRead: (readBytes: number, totalBytes: number) => void
   onProgress: (sentBytes: number, totalBytes: number) => void
   signal: AbortSignal
 }
@@ -19,11 +21,11 @@ export interface PiecesOptions {
  * If the reader cancels, the server removes what it has. Rejects as `Client.ask` does.
  */
 export async function uploadInPieces(options: PiecesOptions): Promise<string | null> {
-  const { client, projectId, file, onProgress, signal } = options
+  const { client, projectId, file, onRead, onProgress, signal } = options
   let begun: string | null = null
   const path = (id: string): string => `api/uploads/${encodeURIComponent(id)}`
   try {
-    const sha256 = await sha256OfFile(file, signal)
+    const sha256 = await sha256OfFile(file, { signal, onProgress: readBytes => onRead(readBytes, file.size) })
     return await sendAllPieces({
       bytes: file.size,
       async begin() {

@@ -47,6 +47,8 @@ export const rightNeeds = {
   storage: { role: 'admin', isOfServer: true },
   settings: { role: 'admin', isOfServer: true },
   tokens: { role: 'admin', isOfServer: true },
+  /** Reads all entries of the audit log. Everybody reads those of the own token. */
+  audit: { role: 'operator', isOfServer: true },
   export: { role: 'admin', isOfServer: true },
   terminal: { role: 'admin', isOfServer: true },
   /** Halts, resumes and reverts rollouts. */

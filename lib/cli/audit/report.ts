@@ -1,5 +1,7 @@
 import type { Client } from '../client/client.js'
+import { waitingRows } from '../../base/shared/api.js'
 import { listDeployments } from '../client/deployments.js'
+import { heldOf } from '../terminal/deployments.js'
 import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
 import type { Verdict } from '../../core/audit/verifier.js'
 import { Refusal } from '../../base/errors.js'
@@ -167,7 +169,14 @@ function kindOf({ undoOf, rollbackOf, promotedFrom }: Deployment): string {
   return rollbackOf === null ? 'deployment' : `rollback to ${rollbackOf}`
 }
 
-function resultOf({ status, revertedAt, revertReason }: Deployment): string {
+function resultOf(deployment: Deployment): string {
+  const { status, revertedAt, revertReason } = deployment
+  const held = heldOf(deployment)
+  if (held !== null) {
+    const { words, until } = waitingRows[held.for]
+    const time = held.until === null ? null : `${held.until.slice(0, 16).replace('T', ' ')} UTC`
+    return time === null || until === null ? words : until.words.replace('{time}', time)
+  }
   return revertedAt === null ? status : `${status}, reverted (${revertReason ?? 'unknown reason'})`
 }
 

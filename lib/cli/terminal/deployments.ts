@@ -1,6 +1,6 @@
 import { oneLine } from '../../base/text.js'
 import type { DeploymentStatus, ListedDeployment } from '../../model/deployment.js'
-import { shownStatus, waitingRows } from '../../base/shared/api.js'
+import { shownStatus, waitingOf, waitingRows } from '../../base/shared/api.js'
 import type { ProjectStatus, ShownProject } from '../../model/project.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
 import type { Marks, Waiting } from '../../model/waiting.js'
@@ -22,9 +22,15 @@ export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStat
 /** A post-deploy script failed after its deployment had finished. */
 const behindWords = 'failed in the background'
 
-/** Returns the status of a deployment, or that its script failed in the background afterwards. */
+/** Returns the status of a deployment, that it waits, or that its script failed in the background afterwards. */
 export function statusWords(row: ListedDeployment): string {
+  if (heldOf(row) !== null) return 'waiting'
   return row.backgroundFailed ? behindWords : row.status
+}
+
+/** Returns what a deployment waits for. Older servers do not send its steps. */
+export function heldOf(row: ListedDeployment): ReturnType<typeof waitingOf> {
+  return (row.steps as unknown) === undefined ? null : waitingOf(row)
 }
 
 /** Returns what waits for somebody: `waits for confirmation until 18:34`. */

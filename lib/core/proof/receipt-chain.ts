@@ -62,7 +62,7 @@ export function receiptsHeader(successors: readonly SignedHubKey[]): string {
   return `${JSON.stringify({ svcReceipts: '1', successors })}\n`
 }
 
-/** Reads a receipt, or a file of several. Refuses (`invalid`, `bad_receipt`), naming the file and the line. */
+/** Reads a receipt, or a file of several, which is empty after a quiet period. Refuses (`invalid`, `bad_receipt`), naming the file and the line. */
 export function readReceipts(text: string, from: string): ReceiptFile {
   const found: ReceiptFile = { receipts: [], successors: [] }
   for (let [at, number] = [0, 1]; at < text.length; number++) {
@@ -77,7 +77,7 @@ export function readReceipts(text: string, from: string): ReceiptFile {
       throw badReceipt(`${from}, line ${number}: ${(error as Error).message}`, error)
     }
   }
-  if (found.receipts.length === 0 && found.successors.length === 0) throw badReceipt(`${from} contains none`)
+  if (text === '') throw badReceipt(`${from} contains none`)
   return found
 }
 

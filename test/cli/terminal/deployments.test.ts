@@ -30,6 +30,14 @@ t.test('a script that failed in the background is shown in place of the state, i
   t.equal(status?.paint?.('text', failed), 'red(text)')
 })
 
+t.test('what waits for somebody is not said to be running', async t => {
+  const steps = [{ name: 'confirm', status: 'running', startedAt: '2030-01-01T00:00:00Z' }] as ListedDeployment['steps']
+  t.equal(statusWords(row({ status: 'running', heldFor: null, holdUntil: null, steps })), 'waiting')
+  t.equal(statusWords(row({ status: 'queued', heldFor: 'approval', holdUntil: null, steps: [] })), 'waiting')
+  t.equal(statusWords(row({ status: 'running', heldFor: null, holdUntil: null, steps: [] })), 'running')
+  t.equal(statusWords(row({ status: 'running' })), 'running', 'an older server sends no steps')
+})
+
 t.test('a message is shown without control characters, and cut', async t => {
   const shown = shownMessage(row({ message: `\u001b[31m${'long '.repeat(40)}` }))
   t.notMatch(shown, /\u001b/)

@@ -57,6 +57,7 @@ const routes: Readonly<Record<Right, string>> = {
   storage: 'GET /api/storage',
   settings: 'GET /api/settings',
   tokens: 'GET /api/tokens',
+  audit: 'GET /api/audit/export',
   export: 'GET /api/migration/export',
   terminal: 'GET /api/terminal/ws',
   manage_rollouts: 'POST /api/rollouts/:rolloutId/halt',

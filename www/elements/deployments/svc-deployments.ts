@@ -1,7 +1,7 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { css, SvcElement, shownFirst } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
-import { begunAt, shownStatus } from '../../shared/api.js'
+import { begunAt, shownStatus, waitingOf } from '../../shared/api.js'
 import type { Waiting } from '../../../lib/model/waiting.js'
 import { serverNow } from '../../server/client.js'
 import { originOf, type Status } from '../base/facts.js'
@@ -65,8 +65,15 @@ export class SvcDeployments extends SvcElement {
         .where > * { flex: 0 1 auto; min-width: 0; }
         .where > span:empty { display: none; }
         &:not([long]) .what { flex-wrap: wrap; row-gap: 2px; }
-        &[long] .what > svc-marked { flex: 0 1 auto; max-width: 55%; }
+        /* The time until which somebody must decide has the line of the status, which says no more. */
+        &[long] a:has(svc-marked) {
+          .what { display: contents; }
+          .what > .icon, > svc-status, > svc-time { display: none; }
+          .what > b { grid-area: what; }
+          .what > svc-marked { grid-area: status; grid-column-end: time; justify-self: start; max-width: 100%; }
+        }
         .where > .cut:last-child { flex: none; max-width: 45%; }
+        .where > :empty + .cut:last-child { max-width: 100%; }
         svc-span { display: none; }
         svc-rows { --row-px: 93px; }
         &[long] a { height: 93px; }
@@ -90,7 +97,7 @@ export class SvcDeployments extends SvcElement {
 
   #link(item: ListedDeployment, isCurrent: boolean): Template {
     const words = deploymentWords(item)
-    const waiting = this.waiting.find(({ deployId }) => deployId === item.id)
+    const waiting = this.waiting.find(({ deployId }) => deployId === item.id) ?? waitingOf(item)
     const isSingle = this.hasAttribute('single')
     const origin = originOf(item.provenance) ?? html`<span></span>`
     return html`
@@ -98,7 +105,7 @@ export class SvcDeployments extends SvcElement {
         <svc-status state="${stateOf(item, waiting)}"></svc-status>
         <span class="what" title="${words}" translate="no">
           ${item.triggerSource === 'cli' ? null : icon(item.triggerSource === 'promotion' ? 'next' : 'roll-back')}<b class="cut">${words}</b>
-          ${waiting === undefined ? null : html`<svc-marked words="${waitingWords(waiting, serverNow())}"></svc-marked>`}
+          ${waiting === null ? null : html`<svc-marked words="${waitingWords(waiting, serverNow())}"></svc-marked>`}
           ${item.backgroundFailed ? html`<svc-background-failure></svc-background-failure>` : null}
         </span>
         <span class="where">${origin}${isSingle ? null : html`<span class="cut muted" translate="no">${item.projectName}</span>`}</span>
@@ -109,8 +116,8 @@ export class SvcDeployments extends SvcElement {
   }
 }
 
-function stateOf({ status, backgroundFailed }: ListedDeployment, waiting: Waiting | undefined): Status {
-  return isGoing({ status }) && waiting !== undefined ? 'waiting' : shownStatus(status, backgroundFailed)
+function stateOf({ status, backgroundFailed }: ListedDeployment, waiting: object | null): Status {
+  return isGoing({ status }) && waiting !== null ? 'waiting' : shownStatus(status, backgroundFailed)
 }
 
 const idOf = ({ id }: ListedDeployment): string => id

@@ -4,6 +4,7 @@ import { html, icon, type Template } from '../../dom/html.js'
 import { numberWords, t, errorWords } from '../../words/t.js'
 import { errorLine } from '../base/form.js'
 import { formatBytes, runsCommand } from '../../shared/api.js'
+import type { ProjectOverview } from '../../../lib/model/health.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
 import type { Provenance } from '../../../lib/model/provenance.js'
 import { CannotPack, type PackEntry, packZip } from '../../archive/zip.js'
@@ -19,14 +20,22 @@ import type { Chosen } from './svc-pack.js'
 import { maskWords } from '../base/words.js'
 import { may } from '../../state/session.js'
 
-/** The progress of packing or sending. */
+/** The progress of packing, reading or sending. */
 export interface Progress {
-  stage: 'packing' | 'sending'
+  /** `reading`: the file is read before it is sent in pieces. */
+  stage: 'packing' | 'reading' | 'sending'
   name: string
   doneBytes: number
   totalBytes: number
   /** What else the reader should know. */
   note: string | null
+}
+
+/** What each stage is called. English; passed to t(). */
+const stageWords: Readonly<Record<Progress['stage'], string>> = {
+  packing: 'Packing',
+  reading: 'Reading',
+  sending: 'Uploading'
 }
 
 const isZip = ({ name }: { name: string }): boolean => /\.zip$/i.test(name)
@@ -116,7 +125,7 @@ export class SvcUpload extends SvcElement {
 
   #sending({ stage, name, doneBytes, totalBytes, note }: Progress): Template {
     const isSent = stage === 'sending' && totalBytes > 0 && doneBytes >= totalBytes
-    const verb = isSent ? t('Deploying') : stage === 'packing' ? t('Packing') : t('Uploading')
+    const verb = isSent ? t('Deploying') : t(stageWords[stage])
     return html`
       <div class="sending">
         <p class="cut">${verb} <b translate="no">${name}</b></p>
@@ -185,7 +194,7 @@ const nothingKnown: Provenance = {
 
 /**
  * The ways to deploy to a project. Properties: `project`, `client`; `nodeCount`, the number of nodes that it is rolled
- * out to; `define`, registers elements that are loaded late; `by`, the signed-in user; `isInPage`: the ways are part of
+ * out to; `signatures`, what is asked of the signatures of releases; `define`, registers elements that are loaded late; `by`, the signed-in user; `isInPage`: the ways are part of
  * the page; otherwise they are a dialog while `isOpen`. Events: `deploystarted`; `dialogclose`: the reader closes them.
  */
 export class SvcProjectDeploy extends SvcElement {
@@ -214,6 +223,7 @@ export class SvcProjectDeploy extends SvcElement {
   nodeCount = 0
   isInPage = false
   isOpen = false
+  signatures: ProjectOverview['signatures'] | null = null
   project!: Project
   #chosen: Chosen | null = null
   #limits: UploadLimits | null = null
@@ -240,11 +250,11 @@ export class SvcProjectDeploy extends SvcElement {
     return html`
       ${this.isInPage ? this.#ways() : null}
       <svc-dialog heading="${t(this.#chosen === null ? 'Deploy to {name}' : 'Deploy to {name}?', { name })}"
-        persistent="${this.#progress !== null && !this.isInPage}" .content="${this.#asked()}"
+        persistent="${this.#progress !== null && !this.isInPage}" .content="${this.#dialog()}"
         @dialogclose="${(event: Event) => this.#closed(event)}"></svc-dialog>`
   }
 
-  #asked(): Template | null {
+  #dialog(): Template | null {
     if (this.#chosen !== null) return this.#question(this.#chosen)
     if (this.isInPage || !this.isOpen) return null
     return html`
@@ -266,7 +276,7 @@ export class SvcProjectDeploy extends SvcElement {
           <h3>${t('Push from a terminal')}</h3>
           ${this.#command(pushCommand)}
           <p class="muted small">
-            ${t('Run this once at the top of your repository, and replace dist with your build directory. After that, run:')} <code>${pushWords(this.project)}</code><br>
+            ${t('Run this once at the top of your repository, and replace dist with your build directory. After that, run:')} <code>${pushWords(this.#asked)}</code><br>
             ${tokenHint(this.project)}
           </p>
           <details>
@@ -277,22 +287,35 @@ export class SvcProjectDeploy extends SvcElement {
       </div>`
   }
 
-  /** Says what the policy of signatures asks for, before somebody packs anything. */
+  /** The project, with what is asked of its releases. */
+  get #asked(): Project {
+    const { project } = this
+    if (this.signatures == null) return project
+    const { require, threshold, sbom } = this.signatures
+    const own = project.policy.signatures ?? { keys: null, rollbackBySignature: 'refuse' as const }
+    const signatures = { ...own, require, threshold, sbom }
+    return { ...project, policy: { ...project.policy, signatures } }
+  }
+
+  /** Says what is asked of signatures, before somebody packs anything. */
   #signatureLine(): Template | null {
-    const { require = 'off', threshold = 1, sbom = 'off' } = this.project.policy.signatures ?? {}
+    const { require = 'off', threshold = 1, sbom = 'off' } = this.#asked.policy.signatures ?? {}
     const keys = { count: numberWords(threshold) }
     const lines = [
       require === 'refuse'
         ? t('A release is refused unless it is signed. Keys that must have signed: {count}.', keys)
         : null,
       require === 'warn' ? t('A release that is not signed is deployed with a warning.') : null,
-      sbom === 'require' ? t('A push without a list of components (SBOM) is refused.') : null
+      sbom === 'require' ? t('A push without a list of components (SBOM) is refused.') : null,
+      require !== 'off' && this.signatures?.by === 'server'
+        ? t('The server asks for it, whatever the settings of the project say.')
+        : null
     ].filter(line => line !== null)
     if (lines.length === 0) return null
     return html`
       <p class="signatures">
         ${lines.join(' ')}<br>
-        <code translate="no">${pushWords(this.project)}</code>
+        <code translate="no">${pushWords(this.#asked)}</code>
       </p>`
   }
 
@@ -323,8 +346,8 @@ export class SvcProjectDeploy extends SvcElement {
     const { token } = this.project
     return html`
       <div class="command">
-        ${commandView(commandOf(this.project, server, token === null ? ownToken : maskWords(token)))}
-        <svc-copy .text="${commandOf(this.project, server, token ?? ownToken)}"></svc-copy>
+        ${commandView(commandOf(this.#asked, server, token === null ? ownToken : maskWords(token)))}
+        <svc-copy .text="${commandOf(this.#asked, server, token ?? ownToken)}"></svc-copy>
       </div>`
   }
 
@@ -452,7 +475,9 @@ export class SvcProjectDeploy extends SvcElement {
     const sendInPieces = async (): Promise<string> => {
       const { uploadInPieces } = await import('../../server/pieces.js')
       const { client, project } = this
-      const uploadId = await uploadInPieces({ client, projectId: project.id, file, onProgress, signal })
+      const onRead = (doneBytes: number, totalBytes: number): void =>
+        this.#went({ stage: 'reading', name, doneBytes, totalBytes })
+      const uploadId = await uploadInPieces({ client, projectId: project.id, file, onRead, onProgress, signal })
       return send(uploadId === null ? file : { uploadId })
     }
     const deployId =

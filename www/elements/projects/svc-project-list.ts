@@ -134,6 +134,9 @@ export class SvcProjectList extends SvcElement {
         .row > input { grid-row: 1 / 3; width: 20px; height: 20px; }
         .row > a { grid-column: 2; }
         .row svc-status { grid-area: 1 / 3; }
+        /* The mark says it, and until when. */
+        .row:has(svc-marked):has(svc-status[state='waiting']) > a { grid-column: 2 / 4; }
+        .row:has(svc-marked) svc-status[state='waiting'] { display: none; }
         .row .labels { grid-area: 2 / 2; flex-wrap: nowrap; }
         .row .labels svc-label[kind='category'] { flex: none; max-width: 55%; }
         .row svc-time { grid-area: 2 / 3; text-align: right; }

@@ -11,6 +11,10 @@ export const words: Words = {
     '每次登录、每次更改、每次部署都会在此留下一行记录，包括操作者和来源地址。',
   'Filter by token': '选择令牌',
   'All tokens': '所有令牌',
+  'You see the entries of your own token. An operator sees those of others.':
+    '这里只显示你自己令牌的条目。操作员可以看到其他人的条目。',
+  'You see the entries of your own token and of your projects: {projects}':
+    '这里显示你自己令牌的条目，以及你的项目的条目：{projects}',
   'The log still begins with the {before} entries that this browser saw.':
     '日志仍以此浏览器见过的 {before} 条条目开头。',
   'Compare an export with a checkpoint from elsewhere: “svc audit verify --anchor”.':
