@@ -32,7 +32,7 @@ demo-fleet: build ## Five agents; a rollout halts, is reverted and resumed; the 
 # TEST=test/operate/logs/tail/tail.test.ts runs one file, SLOWEST=30 prints the 30 files that take the most processor time.
 # JOBS is the number of files at once; many of them wait more than they compute. dist/test.tap contains the whole output.
 TEST ?= $(shell find test$(ROOM:%=/%) -name '*.test.ts' | sort)
-JOBS ?= 5
+JOBS ?= 6
 SLOWEST ?= 0
 test: build ## Run every test
 	@node dist/test/support/suite.js $(JOBS) $(TEST:test/%.ts=dist/test/%.js) >dist/test.tap; status=$$?; rm -rf .tap/fixtures; \

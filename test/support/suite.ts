@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { env, execPath, stderr } from 'node:process'
@@ -23,9 +23,28 @@ import { processorSeconds } from './processor-time.js'
  * that only a busy machine reaches says nothing about svc.
  */
 const timeoutSeconds = isThorough ? 4000 : 400
-/** Number of groups. Starting one takes a third of a second; more groups spread better over the jobs. */
-const groupCount = 32
-const browserGroupCount = 3
+/**
+ * What files take on two busy cores, roughly and in seconds; others take one. The longest begin first, so that none runs on
+ * alone at the end.
+ */
+const usual: ReadonlyArray<[files: RegExp, seconds: number]> = [
+  [/\/(benches|browser\/weights|push-broken|waiting-failover)\.test/, 60],
+  [
+    /\/(push-failover|overview-broken|deploy\/recovery|browser\/fleet|documents\/commands|browser\/roles|cluster\/hub)\.test/,
+    45
+  ],
+  [
+    /\/(canary|etcd-set-back|etcd-away|axe|script-processes|stalled-reader|expressions|versions|bundle|server\/agent)\.test/,
+    25
+  ],
+  [/\/(browser|cluster|unpack)\//, 12],
+  [/\/(deploy|server|documents|faults|proxy|core\/proc)\//, 5],
+  [/\/(api|core\/install|core\/archive|cli\/commands|cli\/pack|cli\/service)\//, 3]
+]
+/** Files that mostly wait: for a page, a lease, a reconnection. Others compute meanwhile. */
+const waiting = /\/(browser|cluster)\/|\/(benches|push-broken)\./
+/** Size of a group. Starting one takes a third of a second, and that of a browser two; small ones spread better. */
+const [groupSeconds, browserGroupSeconds] = [30, 90]
 const groupProgram = fileURLToPath(new URL('group.js', import.meta.url))
 
 /**
@@ -39,34 +58,48 @@ const [jobs, ...files] = process.argv.slice(2)
 const isOfBrowser = (file: string): boolean => file.includes('/browser/')
 const isAlone = (file: string): boolean => ofProcess.test(readFileSync(file, 'utf8'))
 
-/** Returns groups of neighbouring files, which load the same modules, of about the same size. */
-function cut(files: readonly string[], count: number): string[][] {
-  const sizes = files.map(file => statSync(file).size)
-  const share = sizes.reduce((sum, size) => sum + size, 0) / count
+const secondsOf = (file: string): number => usual.find(([files]) => files.test(file))?.[1] ?? 1
+const sum = (files: readonly string[]): number => files.reduce((seconds, file) => seconds + secondsOf(file), 0)
+
+/** Returns groups of neighbouring files, which load the same modules, of about the same time. */
+function cut(files: readonly string[], atMost: number): string[][] {
   const groups: string[][] = []
-  let size = 0
-  for (const [index, file] of files.entries()) {
-    const at = Math.min(count - 1, Math.floor((size + (sizes[index] as number) / 2) / share))
-    groups[at] = [...(groups[at] ?? []), file]
-    size += sizes[index] as number
+  for (const file of files) {
+    const last = groups.at(-1)
+    if (last !== undefined && sum(last) + secondsOf(file) <= atMost) last.push(file)
+    else groups.push([file])
   }
-  return groups.filter(group => group.length > 0)
+  return groups
 }
 
-/**
- * Orders the groups: browsers first, because they take longest; then files that run alone, largest first; then the
- * rest.
- */
+/** Puts the longest first, each with the part of all the time that is before it. */
+function inOrder(groups: string[][]): Array<[group: string[], at: number]> {
+  const all = sum(groups.flat())
+  let before = 0
+  return groups
+    .sort((a, b) => sum(b) - sum(a))
+    .map(group => {
+      const at = before / all
+      before += sum(group)
+      return [group, at]
+    })
+}
+
+/** Returns the groups in the order of their beginning: those that wait beside those that compute, from first to last. */
 function grouped(): string[][] {
   if (Number(jobs) === 1) return files.map(file => [file])
-  const alone = files.filter(isAlone).sort((a, b) => statSync(b).size - statSync(a).size)
+  const alone = files.filter(isAlone)
   const rest = files.filter(file => !alone.includes(file))
   const others = rest.filter(file => !isOfBrowser(file))
-  return [
-    ...cut(rest.filter(isOfBrowser), browserGroupCount),
+  const groups = [
+    ...cut(rest.filter(isOfBrowser), browserGroupSeconds),
     ...alone.map(file => [file]),
-    ...cut(others, Math.min(groupCount, Math.ceil(others.length / 8)))
+    ...cut(others, groupSeconds)
   ]
+  const isWaiting = ([first = '']: string[]): boolean => waiting.test(first)
+  return [...inOrder(groups.filter(isWaiting)), ...inOrder(groups.filter(group => !isWaiting(group)))]
+    .sort(([, a], [, b]) => a - b)
+    .map(([group]) => group)
 }
 
 // Data directories that a group may write to are refused: tests make theirs as most machines do.
