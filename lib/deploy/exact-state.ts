@@ -64,6 +64,9 @@ interface Earlier {
   placedSha256: string | null
   /** The group of the entry; null: that of the process. Undefined: that of the entry that is there now. */
   group: number | null | undefined
+  /** The lines of the first and of the last of the deployments that have one. */
+  newest: NamedLine
+  oldest: NamedLine
 }
 
 const typeBits = 0o170000
@@ -73,7 +76,9 @@ const sameTimeMs = 0.001
 /**
  * Returns the way back over these deployments, which are in the order from new to old. `owned` yields the whole owned
  * tree, with directories. `upToGoal` are the deployments up to the goal, in the order from old to new: what they put
- * into the target counts, not what somebody made of it before the next deployment. Refuses (`conflict`, not_exact) contents or times that were not kept.
+ * into the target counts, not what somebody made of it before the next deployment. Refuses (`conflict`, not_exact) contents
+ * or times that were not kept, and a manifest that contradicts the others or the owned tree: it may be that of another
+ * deployment.
  */
 export async function exactStateOf(
   undone: readonly Undone[],
@@ -83,17 +88,24 @@ export async function exactStateOf(
   const state: ExactState = { wanted: [], removed: [], directories: [] }
   const [earlier, now] = [earliestOf(undone)[Symbol.asyncIterator](), owned[Symbol.asyncIterator]()]
   const goal = lastLinesOf(upToGoal)[Symbol.asyncIterator]()
+  const ids = new Set(undone.map(({ id }) => id))
   try {
     let known = await now.next()
     let own = await goal.next()
     for (let next = await earlier.next(); !next.done; next = await earlier.next()) {
       const { path } = next.value
-      while (!known.done && compareTreePaths(known.value.path, path) < 0) known = await now.next()
+      for (; !known.done && compareTreePaths(known.value.path, path) < 0; known = await now.next())
+        checkOwned(known.value, null, ids)
       while (!own.done && compareTreePaths(pathOfLine(own.value.line), path) < 0) own = await goal.next()
       const isOwn = !own.done && pathOfLine(own.value.line) === path
       const was = isOwn ? asPlaced(next.value, own.value) : next.value
-      decide(was, !known.done && known.value.path === path ? known.value : null, state)
+      const there = !known.done && known.value.path === path ? known.value : null
+      if (there !== null) checkOwned(there, next.value.newest, ids)
+      if (isOwn) checkOlder(next.value.oldest, own.value)
+      decide(was, there, state)
+      if (there !== null) known = await now.next()
     }
+    for (; !known.done; known = await now.next()) checkOwned(known.value, null, ids)
   } finally {
     await earlier.return?.(undefined)
     await now.return?.(undefined)
@@ -169,15 +181,40 @@ export function notExactRefusal(deployId: string, why: string): Refusal {
   return new Refusal('conflict', 'not_exact', sentence)
 }
 
+/* Manifests that belong together agree about each path. One that was exchanged does not. */
+
+/** A line, and the deployment whose manifest has it. */
+interface NamedLine {
+  line: ManifestLine
+  deployId: string
+}
+
+/** Refuses an entry of the owned tree that is not what the newest of the undone deployments says, which put it there. */
+function checkOwned(entry: OwnedEntry, newest: NamedLine | null, ids: ReadonlySet<string>): void {
+  const { path, since, sha256 } = entry
+  if (!ids.has(since) || isDirectory(entry)) return
+  const isIt = newest?.deployId === since && 'path' in newest.line && newest.line.sha256 === sha256
+  if (!isIt) throw notExactRefusal(since, `its list of files contradicts what svc owns at "${path}"`)
+}
+
+/** Refuses what a deployment found if that came from an older one, which does not say the same. */
+function checkOlder({ line: { before }, ...newer }: NamedLine, older: NamedLine): void {
+  if (before?.kept !== `archive:${older.deployId}`) return
+  const { line } = older
+  if ('path' in line && line.sha256 === before.sha256) return
+  const why = `its list of files contradicts that of ${newer.deployId} at "${pathOfLine(line)}"`
+  throw notExactRefusal(older.deployId, why)
+}
+
 /** Yields what was at each path before all of these deployments, in canonical order. */
 async function* earliestOf(undone: readonly Undone[]): AsyncGenerator<Earlier> {
   for await (const last of lastLinesOf(undone)) yield earlierOf(last)
 }
 
 /** A line about a path. */
-interface LastLine {
-  line: ManifestLine
-  deployId: string
+interface LastLine extends NamedLine {
+  /** The line of the first of the deployments that has one. */
+  first: NamedLine
   /** The group before the first deployment that changed it; null: that of the process; undefined: none did. */
   group: number | null | undefined
 }
@@ -193,12 +230,16 @@ async function* lastLinesOf(undone: readonly Undone[]): AsyncGenerator<LastLine>
     }
     while (heads.length > 0) {
       const path = heads.map(({ line }) => pathOfLine(line)).reduce((a, b) => (compareTreePaths(a, b) <= 0 ? a : b))
-      let last: LastLine | null = null
+      let last = null as LastLine | null
       let group: LastLine['group']
       for (const head of [...heads]) {
         if (pathOfLine(head.line) !== path) continue
         group = groupBefore(head.line, group)
-        last = { line: head.line, deployId: head.id, group }
+        const named = { line: head.line, deployId: head.id }
+        // The deployments are in either order.
+        if (last !== null) checkOlder(last, named)
+        if (last !== null) checkOlder(named, last)
+        last = { ...named, first: last?.first ?? named, group }
         const next = await head.stream.next()
         if (next.done) heads.splice(heads.indexOf(head), 1)
         else head.line = next.value
@@ -218,10 +259,11 @@ function groupBefore({ before, ...line }: ManifestLine, next: LastLine['group'])
   return before.owner?.gid ?? before.gid ?? (isReplaced ? next : null)
 }
 
-function earlierOf({ line, ...last }: LastLine): Earlier {
-  if ('removed' in line) return { path: line.removed, before: line.before, placedSha256: null, ...last }
-  if ('made' in line) return { path: line.made, before: line.before ?? null, placedSha256: null, ...last }
-  return { path: line.path, before: line.before, placedSha256: line.sha256, ...last }
+function earlierOf({ line, first, ...last }: LastLine): Earlier {
+  const lines = { newest: first, oldest: { line, deployId: last.deployId } }
+  if ('removed' in line) return { path: line.removed, before: line.before, placedSha256: null, ...last, ...lines }
+  if ('made' in line) return { path: line.made, before: line.before ?? null, placedSha256: null, ...last, ...lines }
+  return { path: line.path, before: line.before, placedSha256: line.sha256, ...last, ...lines }
 }
 
 /* Where the contents of earlier files are. */
