@@ -97,7 +97,7 @@ export interface ApiServices {
   /** Returns the scripts that the client sent in the newest deployments with some. Refuses an unknown id with 404. */
   recentScripts(projectId: string): RecentScripts
   variables: Variables
-  signingKeys: SigningKeys
+  signingKeys: Door<SigningKeys>
   categories: Labels
   tags: Labels
   targets: Door<Targets>
@@ -150,7 +150,7 @@ export interface ApiServices {
     reports: { take(key: string): void }
     overviews: { take(key: string): void }
   }
-  transfer: Transfer
+  transfer: Door<Transfer>
   backups: Door<Backups>
 
   /** Returns the fleet, which is loaded at its first use. */

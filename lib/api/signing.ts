@@ -28,7 +28,8 @@ export const revokeKeyFields = {
 }
 
 /** Handlers of the keys that may sign releases. */
-export function signingKeyHandlers({ signingKeys, deployer }: ApiServices) {
+export async function signingKeyHandlers({ deployer, ...doors }: ApiServices) {
+  const signingKeys = await doors.signingKeys()
   return {
     /** `GET /api/signing-keys`: the keys by name, and those of the file. */
     list: () => json({ items: signingKeys.list(), file: deployer.signersFile() }),

@@ -19,7 +19,8 @@ import type { ApiServices } from './services.js'
 const maxRecent = 1_000_000
 
 /** Handlers of export, import and verification (§2.14; docs/decisions.md, "Export, backup, upgrade"). */
-export function migrationHandlers({ transfer, deployer, quota, clock }: ApiServices) {
+export async function migrationHandlers({ deployer, quota, clock, ...doors }: ApiServices) {
+  const transfer = await doors.transfer()
   return {
     /** `GET /api/migration/export`: streams a package, or writes it to the file `to`. */
     export: async ({ query, actor }) => {

@@ -1,6 +1,6 @@
 import { integer, line, nullable, optional, readFields } from '../base/fields.js'
 import { invalid } from '../base/errors.js'
-import { archiveTooLarge } from '../core/install/assemble.js'
+import { archiveTooLarge } from '../core/archive/names.js'
 import { WrongOffset } from '../deploy/pieces.js'
 import { refusalReply } from '../http/core/reply.js'
 import { json, type Reply } from '../http/core/route.js'

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/errors.js'
+import { createDoor } from '../base/door.js'
 import { pick } from '../base/fields.js'
 import type { Changes, ManifestFile } from '../model/manifest.js'
 import type { DriftReport, ExactWindow, PlanAnswer } from '../model/plan.js'
@@ -53,14 +54,13 @@ import {
   type DriftRequest,
   reportDrift
 } from './plan.js'
-import { createRestore, createRollbackPlans } from './rollback-plan.js'
+import type { RestoreRequest, RollbackPlans } from './rollback-plan.js'
 import { createReceipts } from './receipts.js'
 import { createQueue, createTargetLocks, createTargetTurns } from './queue.js'
 import { createRequeue, createResume, createUnfinished, recover } from './recovery.js'
 import { Runner } from './run.js'
 import { Scripted } from './scripted.js'
 import { refuseClientScripts } from './scripts/scripts.js'
-import { createAttestations } from './attestations.js'
 import { createSignatures } from './signatures.js'
 import type { SignatureDemand } from '../model/access.js'
 import { createTreeStates, Trees, type TreeStates } from './trees.js'
@@ -88,7 +88,7 @@ export type Deployer = ReturnType<typeof createDeployer>
 /** Creates the deployer from its parts. */
 export function createDeployer(needs: DeployNeeds) {
   const parts = createParts(needs)
-  const { ends, live, maintenance, restore, confirmation, approvals, correction } = parts
+  const { ends, live, maintenance, ways, confirmation, approvals, correction } = parts
   return {
     ...arrivals(parts),
     ...starts(parts),
@@ -106,13 +106,16 @@ export function createDeployer(needs: DeployNeeds) {
     /** Whether a deployment of the project is queued or running. Also exact inside a transaction of the store. */
     hasRunning: live.hasRunning,
     /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
-    restore,
+    restore: async (request: RestoreRequest) => (await ways()).restore(request),
     /** The maintenance of projects. */
     maintenance
   }
 }
 
 type Parts = ReturnType<typeof createParts>
+
+/** What a plan of a way back takes. */
+type PlanOf<K extends keyof RollbackPlans> = Parameters<RollbackPlans[K]>
 
 function createParts(needs: DeployNeeds) {
   const { store, settings } = needs
@@ -174,9 +177,14 @@ function createParts(needs: DeployNeeds) {
     verifier,
     plans,
     scripted,
-    rollbackPlans: createRollbackPlans({ ...parts, comparer, verifier }),
+    ways: createDoor(async () => {
+      const { createRestore, createRollbackPlans } = await import('./rollback-plan.js')
+      return {
+        plans: createRollbackPlans({ ...parts, comparer, verifier }),
+        restore: createRestore({ ...parts, turns })
+      }
+    }),
     admission: new Admission({ ...parts, plans, runner, verifier }),
-    restore: createRestore({ ...parts, turns }),
     maintenance: new Maintenances({ ...parts, turns }),
     resume: createResume({ ...parts, runner }),
     requeue: createRequeue({ ...parts, runner }),
@@ -267,18 +275,18 @@ function starts({ admission }: Parts) {
 }
 
 /** What only looks: plans, and comparisons with the target. */
-function looks({ plans, rollbackPlans, comparer, verifier, states, trees, ...parts }: Parts) {
+function looks({ plans, ways, comparer, verifier, states, trees, ...parts }: Parts) {
   return {
     /** Refuses what a deployment of an archive would be refused for now. */
     preflight: (request: PreflightRequest): Promise<void> => preflight(parts, request),
     /** Says what a deployment of a tree would do. */
     plan: (request: PlanRequest): Promise<PlanAnswer> => plans.plan(request),
     /** Says what a rollback, or an undo, would do. */
-    planRollback: rollbackPlans.rollback,
-    planUndo: rollbackPlans.undo,
-    planPromotion: rollbackPlans.promotion,
+    planRollback: async (...given: PlanOf<'rollback'>) => (await ways()).plans.rollback(...given),
+    planUndo: async (...given: PlanOf<'undo'>) => (await ways()).plans.undo(...given),
+    planPromotion: async (...given: PlanOf<'promotion'>) => (await ways()).plans.promotion(...given),
     /** Says what a deployment would do that waits before it begins. Refuses: 404, 409 `not_waiting`. */
-    planWaiting: rollbackPlans.waiting,
+    planWaiting: async (...given: PlanOf<'waiting'>) => (await ways()).plans.waiting(...given),
     /** Lists the files of a target that were edited since svc put them there. */
     drift: (request: DriftRequest): Promise<DriftReport> => reportDrift({ ...parts, comparer, states }, request),
     /** Compares every file that svc put into a target with the target. */
@@ -349,6 +357,8 @@ function lists({ store, files, settings, ...parts }: Parts) {
     throw new Refusal('not_found', 'no_manifest', `Deployment ${deployId} has no file list here: ${why}`)
   }
 
+  const sent = createDoor(async () => (await import('./attestations.js')).createAttestations({ store, files }))
+
   /** Describes the files that a clean-up must not touch. */
   function inUse() {
     const isLive = (id: string): boolean => parts.live.find(id) !== undefined || parts.pending.has(id)
@@ -357,7 +367,8 @@ function lists({ store, files, settings, ...parts }: Parts) {
 
   return {
     // The statement of a deployment, its signatures, and the list of its components; one of them, or 404.
-    ...createAttestations({ store, files }),
+    attestations: async (deployId: string) => (await sent()).attestations(deployId),
+    attestation: async (deployId: string, name: string) => (await sent()).attestation(deployId, name),
 
     /** Files that a deployment extracted. Refuses: unknown, `no_manifest` if it extracted none, `torn_manifest`. */
     async manifest(deployId: string): Promise<ManifestFile[]> {

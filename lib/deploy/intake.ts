@@ -8,7 +8,8 @@ import { type Clock, instantOf, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { withWriteStream } from '../base/files.js'
 import { Refusal } from '../base/errors.js'
-import { archiveTooLarge, createBaseThread } from '../core/install/assemble.js'
+import { createDoor } from '../base/door.js'
+import { archiveTooLarge } from '../core/archive/names.js'
 import type { Store } from '../core/store/database.js'
 import { findDeployment, archivedDeployments } from '../core/store/tables/deployments.js'
 import { refuseFullDisk } from './failure.js'
@@ -279,7 +280,7 @@ const maxCopyMs = 10 * 60_000
 /** Creates the part that knows kept releases. */
 export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
   const { store, files, ids, clock, settings, copies } = needs
-  const thread = createBaseThread()
+  const thread = createDoor(async () => (await import('../core/install/assemble.js')).createBaseThread())
   function baseOfRecord(projectId: string, deployId: string) {
     const record = bases(projectId).find(({ id }) => id === deployId)
     const { archiveBytes: bytes, archiveSha256: sha256 } = record ?? { archiveBytes: null, archiveSha256: null }
@@ -320,7 +321,7 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
     /** Returns the tree of a base (core/archive/tree-wire.ts), compressed with gzip. Refuses: 409 `base_gone`. */
     async baseTree(projectId: string, deployId: string): Promise<Uint8Array> {
       await require(projectId, deployId)
-      return await thread.readTree(baseOfRecord(projectId, deployId))
+      return await (await thread()).readTree(baseOfRecord(projectId, deployId))
     },
 
     /** Makes the whole archive, and removes what was sent. Refuses as `doBaseTask`. */
@@ -334,7 +335,7 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
         const kept = bases(projectId).find(({ id }) => id === base)
         const isShared = sharesContents(projectId)
         onLength?.(2 * contents.bytes + delta.bytes + (isShared ? 0 : (kept?.archiveBytes ?? 0)))
-        const { bytes, sha256, storedBytes, ...counts } = await thread.assemble({
+        const { bytes, sha256, storedBytes, ...counts } = await (await thread()).assemble({
           base: baseOfRecord(projectId, base),
           sent: { delta: delta.path, contents: contents.path },
           treeSha256,
@@ -355,6 +356,6 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
     },
 
     /** Ends idle threads. */
-    close: (): Promise<void> => thread.close()
+    close: async (): Promise<void> => (await thread.asked())?.close()
   }
 }

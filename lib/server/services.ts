@@ -23,7 +23,6 @@ import { logKinds, type LogSource } from '../model/log-source.js'
 import { deploymentPage } from '../model/links.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
-import { createSigningKeys } from '../projects/signing-keys.js'
 import { Variables } from '../projects/variables.js'
 import { runsCommand } from '../base/shared/api.js'
 import { isPlaced, listPlaced, listPlacements, nodesOfProject } from '../core/store/tables/fleet.js'
@@ -55,7 +54,6 @@ import { settingRows } from '../projects/settings.js'
 import type { Terminals } from '../operate/terminal/sessions.js'
 import type { LogSourceTable } from '../carry/transfer/needs.js'
 import type { LogSourceRecord } from '../carry/transfer/package.js'
-import { createTransfer } from '../carry/transfer/transfer.js'
 import { createFleet, type FleetService } from './fleet.js'
 import type { Logs } from './logs.js'
 import { createTrust } from '../http/outgoing/trust.js'
@@ -181,7 +179,10 @@ function createWork(
   const quota = new Quota({ store, home, settings })
   const key = keys?.variables ?? createVariablesKey(home.variablesKey)
   const variables = new Variables({ store, clock, audit, key })
-  const signingKeys = createSigningKeys({ store, clock, ids, audit })
+  const signingKeys = createDoor(async () => {
+    const { createSigningKeys } = await import('../projects/signing-keys.js')
+    return createSigningKeys({ store, clock, ids, audit })
+  })
   const headers = createCheckHeaders({ store, key, log })
   const deployer = createDeployer({
     ...world,
@@ -462,13 +463,10 @@ function machineServices(world: World, front: Front, { work, logs, watched, term
 
 function carryServices(world: World, { audit, settings }: Front, { work }: Made) {
   return {
-    transfer: createTransfer({
-      ...world,
-      audit,
-      settings,
-      deployments: work.deployer,
-      headers: work.headers,
-      logSources: logSourceTable
+    transfer: createDoor(async () => {
+      const { createTransfer } = await import('../carry/transfer/transfer.js')
+      const { deployer, headers } = work
+      return createTransfer({ ...world, audit, settings, deployments: deployer, headers, logSources: logSourceTable })
     }),
     backups: createDoor(async () => {
       const { createBackups } = await import('../carry/backup/backup.js')

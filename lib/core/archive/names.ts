@@ -15,6 +15,7 @@
 
 import { parentOf, stagingPrefix } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
+import { formatBytes } from '../../base/shared/api.js'
 import { invisibleCharacter, invisibleIn } from '../../base/text.js'
 
 /** The part of an entry that the name checks need. */
@@ -239,6 +240,13 @@ export function tooManyEntries(count: number, most: number): Refusal {
 /** The refusal of an archive that is larger than a limit. */
 export function tooLarge(code: string, reason: string): Refusal {
   return new Refusal('too_large', code, `Cannot extract the archive: ${reason}`)
+}
+
+/** Returns the 413 for an archive, whether it was received or assembled. */
+export function archiveTooLarge(limitBytes: number): Refusal {
+  const limit = formatBytes(limitBytes)
+  const sentence = `The upload is larger than ${limit}. Make it smaller, or raise the setting max_upload_size`
+  return new Refusal('too_large', 'too_large', sentence, { field: 'file' })
 }
 
 /** Returns the refusal (`invalid`) of an archive because of one of its entries. */

@@ -11,14 +11,13 @@ import { gzipSync } from 'node:zlib'
 import { createWorkerPool } from '../../base/workers.js'
 import { hasCode, nullIfMissing, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
-import { formatBytes } from '../../base/shared/api.js'
 import { writeDelta } from '../../base/shared/tree-delta.js'
 import { packedMode } from '../../base/shared/tree-text.js'
 import { endOf } from '../../base/shared/zip-records.js'
 import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
-import { quoteName, refuse } from '../archive/names.js'
+import { archiveTooLarge, quoteName, refuse } from '../archive/names.js'
 import { readIndex, endsLikePack, type PackIndex, writeIndex } from '../archive/pack-index.js'
 import {
   anyArchive,
@@ -267,13 +266,6 @@ function incomplete(missing: readonly string[]): Refusal {
   const more = missing.length > maxNamed ? `, and ${missing.length - maxNamed} more` : ''
   const sentence = `The upload lacks the contents of ${countOf(missing.length, 'file')}: ${named}${more}`
   return new Refusal('invalid', 'assembly_incomplete', sentence, { field: 'file' })
-}
-
-/** Returns the 413 for an archive, whether it was received or assembled. */
-export function archiveTooLarge(limitBytes: number): Refusal {
-  const limit = formatBytes(limitBytes)
-  const sentence = `The upload is larger than ${limit}. Make it smaller, or raise the setting max_upload_size`
-  return new Refusal('too_large', 'too_large', sentence, { field: 'file' })
 }
 
 /*

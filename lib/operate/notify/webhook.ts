@@ -8,7 +8,7 @@ import { maxNotificationTargets, type NotificationKind, settingsTargetId } from 
 import type { Store } from '../../core/store/database.js'
 import type { Posted } from '../../http/outgoing/post.js'
 import { readMailAddress } from '../../model/notification-address.js'
-import { type MailText, mailMessage } from './mail.js'
+import type { MailText } from './mail.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
 import type { Incident } from '../../model/incident.js'
 import {
@@ -297,6 +297,7 @@ export class Webhook {
   ): Promise<Attempt> {
     const address = readMailAddress(url.href)
     if (typeof address === 'string') return { outcome: 'refused', reason: `the address is not valid: ${address}` }
+    const { mailMessage } = await import('./mail.js')
     const message = mailMessage(text, { ...address, id, atMs: this.#needs.clock.now() })
     return this.#trusted(url, async secureContext => {
       const mail = { ...address, password: secret, message, limitMs: mailLimitMs, secureContext, signal }

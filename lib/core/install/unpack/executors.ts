@@ -7,14 +7,13 @@ import { bootId, type FoundProcess, killProcess } from '../../proc/stop.js'
 import { checkDeployPath, ensureTarget, type NewTargetRules, realPlace, type TargetRules } from '../guard.js'
 import { type JournalHelper, removeJournalFiles, writeOwner } from '../undo.js'
 import { createGate, createSlices } from '../../../base/async.js'
+import { createDoor, type Door } from '../../../base/door.js'
 import { Refusal } from '../../../base/errors.js'
 import { findKept, openEach, openKept } from '../../archive/pack-set.js'
 import type { Archive } from '../../archive/read.js'
 import { abreast, disk, isLocalTree, listMounts } from '../disk.js'
 import { readOwnedEntries } from '../owned-tree.js'
-import { HelperStuck, runHelper } from '../../proc/helper.js'
 import { beforePathOf, removeBeforeImages } from '../before-images.js'
-import { answerTo, nothing } from '../helper-answers.js'
 import { deployIdOf, journalHead } from '../journal.js'
 import {
   manifestOf,
@@ -50,9 +49,10 @@ export interface ExecutorOptions extends ThreadOptions {
 export function createExecutors({ small, ...options }: ExecutorOptions = {}) {
   const threads = createExtractThreads(options)
   const own = createSmallJobs(threads, small)
-  const helpers = createExtractHelpers()
+  const calls = createDoor(loadCalls)
+  const helpers = createExtractHelpers(calls)
   const compareThreads = createExtractThreads(options)
-  const compareHelpers = createExtractHelpers()
+  const compareHelpers = createExtractHelpers(calls)
   const as = (rights: Rights | null): Executor => (rights === null ? own : helpers.as(rights))
   return {
     /** Returns the executor for these rights; null means those of svc. */
@@ -245,11 +245,19 @@ const module = new URL('./extract-helper.js', import.meta.url)
 /** The word of the command line by which a helper process is recognized. */
 export const helperProgram = fileURLToPath(module)
 
+/** What starts a helper process and reads its answers. Only a target with a user of its own needs it. */
+async function loadCalls() {
+  const [process, answers] = await Promise.all([import('../../proc/helper.js'), import('../helper-answers.js')])
+  return { ...process, ...answers }
+}
+
+type HelperCalls = Awaited<ReturnType<typeof loadCalls>>
+
 /** Executes jobs in helper processes. */
 export type ExtractHelpers = ReturnType<typeof createExtractHelpers>
 
 /** Creates an executor in helper processes. A process starts for each job. */
-function createExtractHelpers() {
+function createExtractHelpers(calls: Door<HelperCalls>) {
   const gate = createGate({ places: maxProcesses })
   const stuck = new Set<string>()
 
@@ -259,11 +267,13 @@ function createExtractHelpers() {
   }
 
   async function attempt(job: Job, rights: Rights, signal: AbortSignal): Promise<Outcome> {
+    const { runHelper, answerTo, HelperStuck } = await calls()
+    const call: Call = (job, asked, given = {}) =>
+      runHelper<HelperJob, Answer>({ module, rights, job, read: answerTo(asked), signal, ...given })
     try {
-      if (job.kind === 'look') return await look(job, rights, signal)
-      if (!('journalPath' in job))
-        return await runHelper<HelperJob, Answer>({ module, rights, job, read: answerTo(job), signal })
-      return await (job.kind === 'extract' ? extract(job, rights, signal) : recoverAs(job, rights, signal))
+      if (job.kind === 'look') return await look(job, call)
+      if (!('journalPath' in job)) return await call(job, job)
+      return await (job.kind === 'extract' ? extract(job, rights, call) : recoverAs(job, call))
     } catch (error) {
       if (error instanceof HelperStuck) {
         if ('journalPath' in job) noteStuck(deployIdOf(job.journalPath), error.gone)
@@ -290,17 +300,27 @@ function createExtractHelpers() {
     /** Calls `ensureTarget` of core/install/guard.ts with these rights, and refuses what that refuses. */
     async makeTarget(rights: Rights, target: string, rules: TargetRules): Promise<string> {
       const job: HelperJob = { kind: 'make', target, rules }
+      const { runHelper, nothing } = await calls()
       await runHelper<HelperJob, void>({ module, rights, job, read: nothing })
       return checkDeployPath(target, rules)
     },
 
     /** Writes the list of changes for a script to a new file that the user owns. */
-    writeChanges: (rights: Rights, path: string, changes: Uint8Array[]): Promise<void> =>
-      runHelper<HelperJob, void>({ module, rights, job: { kind: 'list', path, changes }, read: nothing })
+    async writeChanges(rights: Rights, path: string, changes: Uint8Array[]): Promise<void> {
+      const { runHelper, nothing } = await calls()
+      await runHelper<HelperJob, void>({ module, rights, job: { kind: 'list', path, changes }, read: nothing })
+    }
   }
 }
 
-async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, signal: AbortSignal): Promise<Answer> {
+/** Lets a helper process do a job, and reads what answers the job of the executor. */
+type Call = (
+  job: HelperJob,
+  asked: Job,
+  given?: { descriptors?: readonly number[]; onStart?: (process: FoundProcess) => void }
+) => Promise<Answer>
+
+async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, call: Call): Promise<Answer> {
   const { archivePath, journalPath, manifestPath, extraction } = job
   const opened: number[] = []
   const open = (path: string, flags: string): number => {
@@ -322,16 +342,8 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
       const target = extraction.real ?? realPlace(extraction.target)
       writeOwner(disk, journalPath, { user, uid, ...process, bootId: bootId(), target })
     }
-    const call = {
-      module,
-      rights,
-      job: { kind: 'extract', extraction, packs: packs.length },
-      read: answerTo(job),
-      descriptors: [archive, journal, manifest, before, ...packs],
-      signal,
-      onStart
-    } as const
-    const answer = await runHelper<HelperJob, Answer>(call)
+    const descriptors = [archive, journal, manifest, before, ...packs]
+    const answer = await call({ kind: 'extract', extraction, packs: packs.length }, job, { descriptors, onStart })
     nameManifest(disk, manifestPath)
     if (answer.kind !== 'extracted') return answer
     const { extracted } = answer
@@ -349,30 +361,23 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, s
   }
 }
 
-async function look(job: Extract<Job, { kind: 'look' }>, rights: Rights, signal: AbortSignal): Promise<Answer> {
+async function look(job: Extract<Job, { kind: 'look' }>, call: Call): Promise<Answer> {
   const images = openSync(job.imagesPath, 'w', 0o600)
   try {
-    const helperJob: HelperJob = { kind: 'look', look: job.look }
-    const call = { module, rights, job: helperJob, read: answerTo(job), descriptors: [images], signal }
-    return await runHelper<HelperJob, Answer>(call)
+    return await call({ kind: 'look', look: job.look }, job, { descriptors: [images] })
   } finally {
     closeSync(images)
   }
 }
 
-async function recoverAs(
-  { journalPath, placed }: Extract<Job, { kind: 'recover' }>,
-  rights: Rights,
-  signal: AbortSignal
-): Promise<Answer> {
+async function recoverAs({ journalPath, placed }: Extract<Job, { kind: 'recover' }>, call: Call): Promise<Answer> {
   const journal = openSync(journalPath, 'a+')
   const manifest = openSync(manifestOf(journalPath) ?? '/dev/null', 'r')
   const scripted = openSync(scriptedOf(journalPath) ?? '/dev/null', 'r')
   try {
     const job: HelperJob = { kind: 'recover', deployId: deployIdOf(journalPath), placed }
     const descriptors = [journal, manifest, scripted]
-    const call = { module, rights, job, read: answerTo({ kind: 'recover', journalPath, placed }), descriptors, signal }
-    const answer = await runHelper<HelperJob, Answer>(call)
+    const answer = await call(job, { kind: 'recover', journalPath, placed }, { descriptors })
     if (answer.kind === 'recovered') settleManifest(disk, journalPath, answer.recovery)
     return answer
   } finally {
