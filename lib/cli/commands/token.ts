@@ -8,6 +8,7 @@ import {
   type ReportedToken,
   tokenLimits
 } from '../../model/access.js'
+import { listDeployments } from '../client/deployments.js'
 import { projectNamesOf } from '../client/named-project.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
@@ -148,7 +149,7 @@ export const commands = {
       yes: { ...sharedOptions.yes, help: 'do not ask before revoking the token; required without a terminal' },
       ...adminOptions
     },
-    details: `Ends a token at once, with its streams and its sessions of the panel.\n\n${adminDetails('admin')}`,
+    details: `Ends a token at once, with its streams and its sessions of the panel. Names what it has started that still waits\nfor its time or an approval: that begins all the same, unless you cancel it.\n\n${adminDetails('admin')}`,
     examples: [['token revoke ci-shop --yes', 'end a token that leaked']],
     async run({ options, operands }, context) {
       const isSure = confirmation(context, { yes: options.yes, what: 'Revoking a token' })
@@ -156,6 +157,9 @@ export const commands = {
       if (!(await isSure(`Revoke the token "${token.name}"?`))) return exitCodes.failed
       await client.call('DELETE /api/tokens/:id', { id: token.id })
       context.output.print(`The token "${token.name}" was revoked`)
+      const queued = await listDeployments(client, { status: 'queued', output: 'none', limit: 500 })
+      for (const { id, projectName } of queued.filter(({ tokenId }) => tokenId === token.id))
+        context.output.warn(`${id} of ${oneLine(projectName)}, which it has started, still waits: svc cancel ${id}`)
       return exitCodes.success
     }
   }),

@@ -96,6 +96,27 @@ t.test('replaces a secret, with an overlap if one is given', async t => {
   t.match(await svc(['token', 'rotate', 'ci', '--overlap', '2d'], admin), { code: 2, stderr: /at most 1d/ })
 })
 
+t.test('a revocation names what the token has started that still waits', async t => {
+  const cwd = t.testdir({ dist: { 'a.txt': 'one' } })
+  const server = await startServe(t, cwd)
+  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'files') })
+  const at = { SVC_SERVER_URL: server.url }
+  const admin = { cwd, env: { ...at, SVC_TOKEN: server.adminToken } }
+  const tokenOf = async (name: string) =>
+    (await svc(['token', 'create', name, '--role', 'deployer'], admin)).stdout.trim()
+  const inDays = new Date(Date.now() + 9 * 86_400_000).toISOString().slice(0, 16)
+  const push = async (token: string) => {
+    const env = { ...at, SVC_DEPLOY_TOKEN: token }
+    t.equal((await svc(['push', '--out', 'dist', '--project', shop.id, '--at', `${inDays}Z`], { cwd, env })).code, 0)
+    return ((await server.deployments(shop.id))[0] as { id: string }).id
+  }
+  const waiting = await push(await tokenOf('robot'))
+  await push(await tokenOf('other'))
+  const revoked = await svc(['token', 'revoke', 'robot', '--yes'], admin)
+  t.match(revoked, { code: 0, stdout: 'The token "robot" was revoked\n' })
+  t.equal(revoked.stderr, `warning: ${waiting} of shop, which it has started, still waits: svc cancel ${waiting}\n`)
+})
+
 t.test('ends a token after a confirmation', async t => {
   const cwd = t.testdir({})
   const server = await startServe(t, cwd)
