@@ -282,6 +282,17 @@ function scopeTooNarrow({ token }: Caller): Refusal {
 }
 
 /**
+ * Returns the body of a request that is kept as it comes. Refuses 415 `unsupported_type` if it is compressed: nobody would
+ * decompress it.
+ */
+export function bodyAsSent({ headers, body }: Pick<ApiRequest, 'headers' | 'body'>): ApiRequest['body'] {
+  const coding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
+  if (coding === 'identity') return body
+  const sentence = 'Cannot read the body: it has a Content-Encoding. Send it without one'
+  throw new Refusal('unsupported_type', 'unsupported_type', sentence)
+}
+
+/**
  * Reads a whole number from 1 in the query. Returns `max` for larger numbers, and `fallback` if the parameter is absent
  * or empty.
  */

@@ -38,7 +38,15 @@ import { isFinal } from '../deploy/record.js'
 import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
 import { encodeLines, ndjson } from '../http/streams.js'
 import type { Reply } from '../http/core/route.js'
-import { type ApiRequest, checkProject, type Handler, otherProject, switchText, traceIdOf } from './route.js'
+import {
+  type ApiRequest,
+  bodyAsSent,
+  checkProject,
+  type Handler,
+  otherProject,
+  switchText,
+  traceIdOf
+} from './route.js'
 import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024
@@ -372,7 +380,7 @@ export async function readUploadForm(
   const files: Partial<Record<FileName, Received>> = {}
   request.hold(uploadBytes)
   try {
-    await parseMultipart(request.body, request.headers['content-type'], {
+    await parseMultipart(bodyAsSent(request), request.headers['content-type'], {
       signal: request.signal,
       hold: bytes => request.hold(bytes),
       field(name, value) {

@@ -5,7 +5,7 @@ import { WrongOffset } from '../deploy/pieces.js'
 import { refusalReply } from '../http/core/reply.js'
 import { json, type Reply } from '../http/core/route.js'
 import type { OpenUpload } from '../model/access.js'
-import { type ApiRequest, type Handler, param } from './route.js'
+import { type ApiRequest, bodyAsSent, type Handler, param } from './route.js'
 import { ownerOf } from '../access/bearer.js'
 import { checkNotLate, checkUploadProject, digest } from './upload.js'
 import type { ApiServices } from './services.js'
@@ -47,7 +47,8 @@ export function pieceHandlers({ pieces, deployer, findProject, settings }: ApiSe
     async append(request) {
       const id = param(request, 'id')
       const offset = readOffset(request)
-      const { body, headers, client, actor } = request
+      const { headers, client, actor } = request
+      const body = bodyAsSent(request)
       const length = headers['content-length']
       request.hold(pieceBlockBytes)
       // What a hub passes on is known to be whole only at its end.

@@ -183,6 +183,11 @@ t.test('upload', async t => {
       })
     t.equal((await send(undefined, body)).status, 415)
     t.equal((await send('application/json', Buffer.from('{}'))).status, 415)
+    const coded = { 'content-type': contentType, 'content-encoding': 'gzip' }
+    t.match(await pusher.send('POST', '/api/deploy/upload', { headers: coded, body }), {
+      status: 415,
+      body: { code: 'unsupported_type' }
+    })
     t.equal((await send('multipart/form-data', body)).status, 400)
     t.equal((await send('multipart/form-data; boundary=other', body)).status, 400)
     t.equal((await send(contentType, body.subarray(0, body.length - 30))).status, 400, 'cut in the file')

@@ -76,6 +76,12 @@ t.test('uploads in pieces', async t => {
       const reply = await pusher.send('PATCH', `/api/uploads/${id}`, { headers, body: 'x' })
       t.match(reply, { status: 400, body: { code: 'invalid_field', field: 'Upload-Offset' } })
     }
+    const coded = { 'upload-offset': '10', 'content-encoding': 'gzip' }
+    t.match(await pusher.send('PATCH', `/api/uploads/${id}`, { headers: coded, body: 'x' }), {
+      status: 415,
+      body: { code: 'unsupported_type' }
+    })
+    t.match((await pusher.get(`/api/uploads/${id}`)).body, { offset: 10 })
     t.match(await pusher.delete(`/api/uploads/${id}`), { status: 200, body: { success: true } })
     t.equal((await pusher.get(`/api/uploads/${id}`)).status, 404)
     t.strictSame(left(), [])

@@ -34,8 +34,8 @@ export interface PieceRoutes {
    *
    * The answer comes after the piece was written. What arrived of a piece that was cut off stays, so ask for the offset
    * before you continue. Only one piece is taken at a time.
-   * @errors upload_unknown wrong_offset upload_busy piece_too_long invalid_field aborted body_timeout home_full
-   * project_quota disk_full shutting_down
+   * @errors upload_unknown wrong_offset upload_busy piece_too_long unsupported_type invalid_field aborted body_timeout
+   * home_full project_quota disk_full shutting_down
    */
   'PATCH /api/uploads/:id': {
     headers: {

@@ -16,7 +16,8 @@
  *   - A Content-Transfer-Encoding (§4.7: deprecated) is refused unless it changes nothing.
  */
 import { Readable } from 'node:stream'
-import { Refusal } from '../../base/errors.js'
+import { invalid, Refusal } from '../../base/errors.js'
+import { oneLine } from '../../base/text.js'
 import { parseHeaderValue } from '../core/headers.js'
 import { gather, type Gathered } from '../../base/async.js'
 import { MultipartParser, type ParserLimits } from './multipart-parser.js'
@@ -68,7 +69,7 @@ export interface MultipartHandlers {
 
 /**
  * Reads a form to its end. Refuses: 415 `unsupported_type`; 400 `no_boundary`, `broken_boundary`, `broken_header`,
- * `truncated`, `aborted`; 413 `header_too_long`, `too_many_parts`, `too_many_fields`, `too_many_files`,
+ * `truncated`, `aborted`, `invalid_field`; 413 `header_too_long`, `too_many_parts`, `too_many_fields`, `too_many_files`,
  * `field_too_long`, `epilogue_too_long`. Rejects with the first failure, after the current handler has ended.
  */
 export async function parseMultipart(
@@ -80,6 +81,16 @@ export async function parseMultipart(
   handlers.signal?.throwIfAborted()
   const form = new FormReader(source, boundary, handlers)
   await form.finished
+}
+
+/** Returns the text of a field (RFC 7578 §5.1.2). Refuses (400 `invalid_field`) bytes that are not UTF-8, as in JSON. */
+function textOf(name: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    const field = oneLine(name.slice(0, 100))
+    throw invalid(field, `"${field}" is not valid: it must be UTF-8`)
+  }
 }
 
 /** Returns the boundary (RFC 2046 §5.1.1): 1 to 70 characters of a small set, the last one not a space. */
@@ -273,7 +284,7 @@ class FormReader {
     const part = this.#part as Part
     this.#part = undefined
     if (part.kind === 'field') {
-      this.#handlers.field(part.name, part.value.bytes().toString('utf8'))
+      this.#handlers.field(part.name, textOf(part.name, part.value.bytes()))
       return false
     }
     part.stream.push(null)

@@ -107,7 +107,8 @@ const expected: Record<string, Seen[] | string> = {
   'refuse-no-name': 'broken_header',
   'refuse-attachment': 'broken_header',
   'refuse-broken-parameters': 'broken_header',
-  'refuse-base64': 'broken_header'
+  'refuse-base64': 'broken_header',
+  'refuse-field-that-is-not-utf-8': 'invalid_field'
 }
 
 t.test('has an expectation for every fixture', async t => {
