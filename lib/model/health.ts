@@ -77,6 +77,8 @@ export interface HealthDetail {
     /** When the tree of the audit log was found damaged. */
     brokenSince: Instant | null
     why: string | null
+    /** Why the key that signs the log and the receipts cannot be used. Null: it can. Absent in older servers. */
+    keyProblem?: string | null
   }
   /** Deployments whose earlier files could not be put back yet. */
   revertsPending?: string[]

@@ -270,7 +270,7 @@ function createMachine(world: World, front: Front, work: Work) {
     ...world,
     probe,
     secretsFault: () => variables.check(),
-    auditState: () => front.keeper.state(),
+    auditState: async () => ({ ...front.keeper.state(), keyProblem: await front.keeper.keyProblem() }),
     unfinishedTargets: deployer.unfinishedTargets,
     archives: work.archiveCheck.state,
     certificates: world.expiry?.list,

@@ -232,6 +232,9 @@ function checksOf({
             })
           }
         ]),
+    ...(audit?.keyProblem == null
+      ? []
+      : [{ words: t('Server key'), kind: 'warning' as const, what: audit.keyProblem }]),
     ...(archives === undefined || archives.checkedAt === null
       ? []
       : [

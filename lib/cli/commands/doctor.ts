@@ -408,14 +408,16 @@ export function secretFindings({ secrets }: HealthDetail): Finding[] {
   return [failure(check, `cannot be read: ${oneLine(secrets.why ?? 'unknown reason')} (${shown})`, advice)]
 }
 
-/** Returns a failure for a damaged tree of the audit log. Pure. */
+/** Returns a failure for a damaged tree of the audit log, and for a key that cannot sign it. Pure. */
 export function auditFindings({ audit }: HealthDetail): Finding[] {
   const check = 'Audit log'
   if (audit === undefined) return []
-  if (audit.ok) return [pass(check, 'its entries fit its tree')]
+  const { keyProblem = null } = audit
+  const key = keyProblem === null ? [] : [failure('Server key', oneLine(keyProblem), 'Until then, nothing is signed')]
+  if (audit.ok) return [pass(check, 'its entries fit its tree'), ...key]
   const detail = `broken since ${oneLine(audit.brokenSince ?? 'an unknown time')}: ${oneLine(audit.why ?? 'unknown reason')}`
   const advice = 'Compare an export with checkpoints from elsewhere: svc audit export, svc audit verify --anchor'
-  return [failure(check, detail, advice)]
+  return [failure(check, detail, advice), ...key]
 }
 
 /** Returns the finding about the terminal. Pure. It is never a failure, since nothing else needs the terminal. */

@@ -7,6 +7,7 @@ import { open } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
+import { messageOf } from '../../base/errors.js'
 import { replaceFile } from '../../base/files.js'
 import { type Actor, type AuditEvent, type RotatedKey, systemActor } from '../../model/audit.js'
 import { hubKeyText } from '../../model/fleet-wire.js'
@@ -144,6 +145,12 @@ export class Keeper {
   state(): TreeState {
     const { brokenSince, brokenWhy } = readAuditTree(this.#needs.store)
     return { ok: brokenSince === null, brokenSince, why: brokenWhy }
+  }
+
+  /** Returns why the key cannot sign, or null. */
+  async keyProblem(): Promise<string | null> {
+    const { key, store } = this.#needs
+    return await key.signers(readAuditTree(store).origin).then(() => null, messageOf)
   }
 
   #write(tx: Transaction, event: AuditEvent) {

@@ -65,7 +65,7 @@ interface Needs {
   /** Returns the reason why secrets of projects cannot be read, or null. */
   secretsFault?(): Promise<{ why: string; secrets: string[] } | null>
   /** Returns the state of the tree of the audit log. */
-  auditState?(): NonNullable<HealthDetail['audit']>
+  auditState?(): Promise<NonNullable<HealthDetail['audit']>>
   /** Returns the targets that wait for their disk. */
   unfinishedTargets?(): UnfinishedTarget[]
   /** Returns the result of the last check of the kept archives. */
@@ -101,12 +101,13 @@ export function createHealth({
     ...probe,
 
     async detail() {
-      const [disk, { uptime }, writable, tmpWritable, fault, hubs] = await Promise.all([
+      const [disk, { uptime }, writable, tmpWritable, fault, audit, hubs] = await Promise.all([
         diskOf(home.directory),
         probe.report(),
         probe.isWritable(),
         isWritable(home.tmp),
         secretsFault?.(),
+        auditState?.(),
         cluster?.()
       ])
       const { rss, heapUsed } = process.memoryUsage()
@@ -123,7 +124,7 @@ export function createHealth({
         ...(fault === undefined
           ? {}
           : { secrets: { ok: fault === null, why: fault?.why ?? null, unreadable: fault?.secrets ?? [] } }),
-        ...(auditState === undefined ? {} : { audit: auditState() }),
+        ...(audit === undefined ? {} : { audit }),
         revertsPending: pendingReverts(store),
         ...unfinishedOf(unfinishedTargets),
         ...(archives === undefined ? {} : { archives: archives() }),

@@ -187,6 +187,11 @@ t.test('a damaged tree of the audit log is a failure', async t => {
   t.match(auditFindings({ ...well, audit: { ok: false, brokenSince, why: 'entry 7 was changed' } }), [
     { result: 'failure', detail: /broken since 2030-01-01.*entry 7/, advice: /svc audit verify/ }
   ])
+  const keyProblem = 'Cannot use the key'
+  t.match(auditFindings({ ...well, audit: { ok: true, brokenSince: null, why: null, keyProblem } }), [
+    { result: 'pass' },
+    { check: 'Server key', result: 'failure', detail: keyProblem, advice: /nothing is signed/ }
+  ])
 })
 
 t.test('a certificate that expires soon is a warning, an expired one a failure', async t => {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   createBroken,
@@ -193,4 +194,17 @@ t.test('the metrics and the health of a server contain the fleet if there are no
   const after = (await client.get('/metrics')).text
   t.match(after, /^svc_nodes_connected 2$/m)
   t.match(after, /^svc_fleet_nodes_outdated 1$/m, 'an agent of this version is not outdated')
+})
+
+t.test('a key of the server that cannot be used is named', async t => {
+  const stage = await startServer(t)
+  const problem = async () => (await stage.client.get('/api/health/detail')).body.audit
+  t.match(await problem(), { ok: true, keyProblem: null })
+  const path = join(stage.home.keys, 'server.ed25519')
+  const key = readFileSync(path)
+  writeFileSync(path, 'no key')
+  await stage.restart()
+  t.match(await problem(), { ok: true, keyProblem: /^Cannot use the key of the audit log ".*server\.ed25519"/ })
+  writeFileSync(path, key)
+  t.match(await problem(), { ok: true, keyProblem: null }, 'the file is read again')
 })

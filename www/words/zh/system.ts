@@ -72,6 +72,7 @@ export const words: Words = {
   'the storage': '存储',
   '{size} in use': '已用 {size}',
   '{path}: {free} of {total} free on its disk': '{path}：所在磁盘剩余 {free}，共 {total}',
+  'Server key': '服务器密钥',
   'Archives and earlier files': '压缩包和先前的文件',
   Archives: '压缩包',
   'Output and file lists': '输出与文件清单',
