@@ -20,7 +20,13 @@ import {
   readRights,
   reads
 } from '../base/fields.js'
-import { eventKeys, kindDomains, notificationKinds, telemetryEvents } from '../model/setting.js'
+import {
+  eventKeys,
+  kindDomains,
+  notificationKinds,
+  type NotificationTargetView,
+  telemetryEvents
+} from '../model/setting.js'
 import { archiveSums } from './client.js'
 import { type ApiRequest, type Handler, param, queryLimit } from './route.js'
 import type { ApiServices } from './services.js'
@@ -105,9 +111,14 @@ export const newTargetFields = {
  * keeps both; an empty `secret` removes the secret.
  */
 export function notificationTargetHandlers({ notificationTargets: targets, webhook }: ApiServices) {
+  const shown = (target: NotificationTargetView): NotificationTargetView => {
+    const failure = webhook.failureOf(target.id)
+    return failure === undefined ? target : { ...target, failure }
+  }
+
   return {
     /** `GET /api/notification-targets`: `{items, domains}`. `domains` contains the kind to suggest for a domain. */
-    list: () => json({ items: targets.list(), domains: kindDomains }),
+    list: () => json({ items: targets.list().map(shown), domains: kindDomains }),
 
     /** `POST /api/notification-targets {name, url, kind?, secret?, events?, projectIds?, enabled?}`. */
     create: async request => {

@@ -127,6 +127,13 @@ export interface WaitingMessage {
   problem: string | null
 }
 
+/** A message that a receiver did not take. */
+export interface NotificationFailure {
+  at: Instant
+  /** Why, as a clause without the address. */
+  reason: string
+}
+
 /** What waits for a target. The target of the settings has no queue. */
 export interface NotificationQueue {
   /** Number of messages that are not delivered yet. */
@@ -154,6 +161,8 @@ export interface NotificationTargetView
   isFromSettings: boolean
   /** Messages that are not delivered yet. The target of the settings has no queue. */
   queue: NotificationQueue
+  /** The latest message since the start of the server, if the receiver did not take it and it is not sent again. */
+  failure?: NotificationFailure
   /** Null for the target of the settings. */
   createdAt: Instant | null
   updatedAt: Instant | null

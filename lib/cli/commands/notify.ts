@@ -159,8 +159,13 @@ function eventsOf({ events }: NotificationTargetView): string {
   return events.length === eventKeys.length ? 'all' : events.join(', ')
 }
 
-function stateOf({ enabled, queue: { waiting, problem } }: NotificationTargetView): string {
+function stateOf({ enabled, queue: { waiting, problem, dropped }, failure }: NotificationTargetView): string {
   if (!enabled) return 'disabled'
-  if (waiting === 0) return 'enabled'
-  return oneLine(`${waiting} waiting${problem === null ? '' : `: ${problem}`}`)
+  const parts = [
+    ...(waiting === 0 ? [] : [`${waiting} waiting${problem === null ? '' : `: ${problem}`}`]),
+    // An older server does not say it.
+    ...(failure === undefined ? [] : [`failed: ${failure.reason}`]),
+    ...(dropped > 0 ? [`${dropped} dropped`] : [])
+  ]
+  return oneLine(parts.join(', ')) || 'enabled'
 }

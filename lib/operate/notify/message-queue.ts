@@ -39,8 +39,8 @@ export interface MessageQueueNeeds {
   attempt(to: Destination, notification: Notification, options: { id: string; signal: AbortSignal }): Promise<Attempted>
   /** Counts and audits what was refused for good. */
   refused(to: Destination, notification: Notification, end: { reason: string; attempts: number }): Promise<void>
-  /** Counts a delivered message. */
-  delivered(): void
+  /** Counts a message that the target has taken. */
+  delivered(targetId: string): void
   /** Counts and audits dropped messages. */
   dropped(to: Destination, count: number, why: string): Promise<void>
   log(message: string, error?: unknown): void
@@ -192,7 +192,7 @@ export class MessageQueue {
     const result = await this.#needs.attempt(target, notification, { id: message.id, signal: this.#stopping.signal })
     const attempts = message.attempts + 1
     if (result.outcome === 'delivered') {
-      this.#needs.delivered()
+      this.#needs.delivered(targetId)
       return this.#remove(message, deleteDelivered)
     }
     if (result.mayRetry) return this.#retryLater(message, attempts, result)

@@ -1,10 +1,15 @@
 import type { SecureContext } from 'node:tls'
 import { countOf } from '../../base/text.js'
-import { type Clock, pause } from '../../base/clock.js'
+import { type Clock, instantOf, pause } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { reasonOf } from '../../base/errors.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
-import { maxNotificationTargets, type NotificationKind, settingsTargetId } from '../../model/setting.js'
+import {
+  maxNotificationTargets,
+  type NotificationFailure,
+  type NotificationKind,
+  settingsTargetId
+} from '../../model/setting.js'
 import type { Store } from '../../core/store/database.js'
 import type { Posted } from '../../http/outgoing/post.js'
 import { readMailAddress } from '../../model/notification-address.js'
@@ -89,6 +94,8 @@ export class Webhook {
   readonly #lane = createLane(laneLimits)
   readonly #stopping = new AbortController()
   readonly #counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
+  /** The latest message of each target, if it failed for good. */
+  readonly #failures = new Map<string, NotificationFailure>()
   #takesMore = true
   readonly #messages: MessageQueue
 
@@ -100,7 +107,10 @@ export class Webhook {
       ids: needs.ids,
       log: needs.log,
       attempt: (to, notification, options) => this.#attemptStored(to, notification, options),
-      delivered: () => this.#counts.delivered++,
+      delivered: targetId => {
+        this.#counts.delivered++
+        this.#failures.delete(targetId)
+      },
       refused: (to, notification, end) => {
         const delivery = { ...neverSent(end.reason), outcome: 'refused' as const, attempts: end.attempts }
         return this.#record(messageOf(to, new URL(to.url), notification), delivery)
@@ -156,13 +166,19 @@ export class Webhook {
     return { ...this.#counts }
   }
 
+  /** Returns the latest message of a target, if it failed for good since the start and nothing was delivered since. */
+  failureOf(targetId: string): NotificationFailure | undefined {
+    return this.#failures.get(targetId)
+  }
+
   /** Begins to send the stored messages to the targets other than that of the settings. */
   start(): void {
     this.#messages.start()
   }
 
-  /** Tries again at once to send what waits for a target: it was changed. */
+  /** Tries again at once to send what waits for a target: it was changed, so what failed before says nothing. */
   retry(targetId: string): void {
+    this.#failures.delete(targetId)
     this.#messages.retry(targetId)
   }
 
@@ -326,7 +342,9 @@ export class Webhook {
     { outcome, reason, attempts }: Delivery
   ): Promise<void> {
     this.#counts[outcome]++
-    if (outcome === 'delivered') return
+    if (outcome === 'delivered') return void this.#failures.delete(to.id)
+    if (outcome !== 'stopped')
+      this.#failures.set(to.id, { at: instantOf(this.#needs.clock), reason: reason ?? outcome })
     const tried = countOf(attempts, 'attempt')
     const name = to.id === settingsTargetId ? '' : `${to.name}: `
     const detail = `${name}${notification.event} (${notification.trigger}): ${reason}, ${tried}`

@@ -187,14 +187,15 @@ export class SvcNotificationTargets extends SvcElement {
 }
 
 /** Returns what waits for a target and why, and what was dropped. An older server does not say. */
-function queueLine({ queue }: NotificationTargetView): Template | null {
+function queueLine({ queue, failure }: NotificationTargetView): Template | null {
   const { waiting = 0, nextAt = null, problem = null, dropped = 0 } = queue ?? {}
-  if (dropped === 0 && (waiting === 0 || problem === null)) return null
+  if (failure === undefined && dropped === 0 && (waiting === 0 || problem === null)) return null
   return html`
     <p class="queue">
       ${waiting === 0 ? null : html`<span>${t('Messages waiting: {count}.', { count: waiting })}</span>`}
       ${problem === null ? null : html`<span>${t('Latest attempt:')} <span translate="no">${twoLines(serverWords(problem))}</span>${language() === 'en' ? '.' : null}</span>`}
       ${nextAt === null ? null : html`<span>${t('Next attempt: {time}.', { time: exactWords(nextAt) })}</span>`}
+      ${failure === undefined ? null : html`<span>${t('The latest message failed:')} <span translate="no">${twoLines(serverWords(failure.reason))}</span> (${exactWords(failure.at)})</span>`}
       ${dropped === 0 ? null : html`<span>${t('Messages dropped: {count}.', { count: dropped })}</span>`}
     </p>`
 }

@@ -143,6 +143,7 @@ export const words: Words = {
   'Messages waiting: {count}.': '等待发送的消息：{count} 条。',
   'Messages dropped: {count}.': '已丢弃的消息：{count} 条。',
   'Latest attempt:': '最近一次尝试：',
+  'The latest message failed:': '最近一条消息发送失败：',
   'Next attempt: {time}.': '下次尝试：{time}。',
   'Add notification target': '添加通知目标',
   'Change {name}': '更改 {name}',
