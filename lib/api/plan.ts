@@ -142,7 +142,7 @@ function readTime({ headers }: ApiRequest): number | null {
  * token. `base` is the tree that the client knows: the answer names that release if it is kept, or the newest one.
  */
 export function deployCheckHandlers(needs: ApiServices) {
-  const { deployer, findProject, settings, quota, expiryOf } = needs
+  const { deployer, deployments, findProject, settings, quota, expiryOf } = needs
   return {
     async check(request) {
       const projectId = queryText(request.query, 'projectId')
@@ -164,6 +164,7 @@ export function deployCheckHandlers(needs: ApiServices) {
         project: { id: project.id, name: project.name, env: project.env },
         deploymentsAhead: deployer.countAhead(projectId),
         ...(rolloutAhead !== null && { rolloutAhead }),
+        newest: deployments.list({ projectId, limit: 1 })[0]?.id ?? null,
         maxUploadBytes: settings.number('max_upload_size') * bytesPerMegabyte,
         maxExtractedBytes: settings.number('max_extracted_size') * bytesPerMegabyte,
         features: [...uploadFeatures],

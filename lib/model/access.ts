@@ -314,6 +314,8 @@ export interface UploadPermit {
   deploymentsAhead?: number
   /** The rollout that the deployment would wait for. */
   rolloutAhead?: RolloutAhead
+  /** The newest deployment of the project. Null: there is none. A client that gets no answer to its upload looks after it. */
+  newest?: string | null
   /** Maximum size of the archive in bytes. */
   maxUploadBytes: Bytes
   /** Maximum uncompressed size of the archive in bytes. */

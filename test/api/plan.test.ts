@@ -9,6 +9,7 @@ import { treeMediaType } from '../../lib/core/archive/tree-wire.js'
 import type { PlanAnswer } from '../../lib/model/plan.js'
 import { type ClientReply, eventsOf } from '../support/client.js'
 import { treeBody, zipBytes } from '../support/planned.js'
+import { zipOf } from '../support/zip.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
 import { adminToken, startServer } from '../support/server.js'
@@ -322,6 +323,7 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       success: true,
       project: { id: shop.id, name: 'shop', env: 'production' },
       deploymentsAhead: 0,
+      newest: null,
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024,
       features: ['confirm', 'startAt', 'pieces', 'signatures'],
@@ -330,6 +332,12 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       base: null
     })
   }
+  await stage.as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: '1' }) }]
+  ])
+  const [{ id: newest }] = (await stage.client.get(`/api/logs?projectId=${shop.id}`)).body
+  t.match((await check(shop.token, `projectId=${shop.id}`)).body, { newest })
   const { token, record } = (await stage.client.post('/api/tokens', { name: 'ci', role: 'deployer' })).body
   t.match(await check(token, `projectId=${shop.id}`), {
     status: 200,

@@ -28,13 +28,18 @@ export async function listDeployments(
   return rows.filter(isAsked).slice(0, limit).map(completeDeployment)
 }
 
-/** Returns the id of the newest deployment of a project, before an upload; null: there is none. */
-export async function newestDeploymentId(
+/**
+ * Returns the id of the newest deployment of a project before an upload; null: there is none. Undefined: it is not known.
+ * An older server does not say it with the permit, and is asked.
+ */
+export async function newestBefore(
   client: Client,
-  projectId: string,
-  { signal }: { signal: AbortSignal }
-): Promise<string | null> {
-  return (await listDeployments(client, { projectId, output: 'none', limit: 1, signal }))[0]?.id ?? null
+  permit: UploadPermit | null,
+  { projectId, signal }: { projectId: string; signal: AbortSignal }
+): Promise<string | null | undefined> {
+  if (permit?.newest !== undefined) return permit.newest
+  const listed = listDeployments(client, { projectId, output: 'none', limit: 1, signal })
+  return await listed.then(([row]) => row?.id ?? null).catch(() => undefined)
 }
 
 /** Returns the newest deployment of each project, by project id, without output. Older servers return only recent ones. */

@@ -6,7 +6,7 @@ import { defineCommand, type Family, option, toggle, usage, type Context, exitCo
 import { adminDetails, adminOptions, serverFileName, sharedOptions } from '../common-options.js'
 import { receiptOption, type Wishes } from '../push-options.js'
 import { variables, formFields } from '../pack/push-fields.js'
-import { newestDeploymentId } from '../client/deployments.js'
+import { newestBefore } from '../client/deployments.js'
 import { locateHome } from '../../base/config/home.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { formatBytes, isRefused } from '../../base/shared/api.js'
@@ -173,7 +173,7 @@ async function apply(
     if (!(await isSure(`Deploy ${countOf(entries.length, 'file')} to ${oneLine(name)}?`)))
       return async () => exitCodes.failed
     const archive = { ...archiveOf(bundle, place.path), discard: place.discard }
-    const newest = await newestDeploymentId(client, projectId, { signal }).catch(() => undefined)
+    const newest = await newestBefore(client, null, { projectId, signal })
     const { message, provenance } = manifest
     const known = { ...nothingKnown(), projectId, message, provenance }
     const fields = { planId: plan.planId ?? undefined, ...formFields(config, known, { seconds: null, checkUrl: null }) }

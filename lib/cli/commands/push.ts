@@ -9,7 +9,7 @@ import type { RolloutPolicy } from '../../model/rollout.js'
 import type { UploadPermit } from '../../model/access.js'
 import { sendReport } from '../../operate/telemetry/telemetry.js'
 import type { Client } from '../client/client.js'
-import { newestDeploymentId } from '../client/deployments.js'
+import { newestBefore } from '../client/deployments.js'
 import type { Run } from '../client/runs.js'
 import { openDeploy, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, type Family, option, toggle } from '../command.js'
@@ -320,7 +320,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const { prune, force } = request.wishes
   const isPlanned = request.planId === undefined && (prune !== undefined || force)
   const planId = isPlanned ? await (await plans()).planForWishes(request, context) : request.planId
-  const listed = newestDeploymentId(client, projectId, { signal }).catch(() => undefined)
+  const listed = newestBefore(client, limits, { projectId, signal })
   const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental, ask }, context)
   const what = request.config.outputDir.value
   const isSigned = signers.length > 0

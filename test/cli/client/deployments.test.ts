@@ -1,9 +1,10 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
-import { completeDeployment, listDeployments } from '../../../lib/cli/client/deployments.js'
+import { completeDeployment, listDeployments, newestBefore } from '../../../lib/cli/client/deployments.js'
 import { followRun, planRun, type RunEvent, startRun } from '../../../lib/cli/client/runs.js'
 import { isBroken, mayRepeat } from '../../../lib/cli/client/streams.js'
 import { headline, starterWords } from '../../../lib/cli/terminal/deployments.js'
+import type { UploadPermit } from '../../../lib/model/access.js'
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import { clientOf } from '../../support/client-of.js'
 
@@ -66,6 +67,25 @@ t.test('ids are escaped in paths', async t => {
   await client.call('GET /api/projects/:id', { id: 'a/../b?c' })
   await listDeployments(client, { projectId: 'p&q', limit: 3 })
   t.same(urls, ['/api/projects/a%2F..%2Fb%3Fc', '/api/logs?projectId=p%26q&limit=3'])
+})
+
+t.test('the newest deployment is that of the permit; only an older server is asked', async t => {
+  const urls: Array<string | undefined> = []
+  let rows: unknown = [{ id: 'dep_b', projectId: 'proj_a' }]
+  const client = await clientOf(t, (request, response) => {
+    urls.push(request.url)
+    const status = rows === null ? 500 : 200
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(rows))
+  })
+  const asked = { projectId: 'proj_a', signal: new AbortController().signal }
+  const newest = (permit: { newest?: string | null } | null) => newestBefore(client, permit as UploadPermit, asked)
+  t.strictSame([await newest({ newest: 'dep_a' }), await newest({ newest: null }), urls], ['dep_a', null, []])
+  t.equal(await newest({}), 'dep_b')
+  rows = []
+  t.equal(await newest(null), null)
+  rows = null
+  t.equal(await newest(null), undefined, 'what is not known is not taken for nothing')
+  t.equal(urls.length, 3)
 })
 
 t.test('isBroken distinguishes temporary from permanent errors', async t => {
