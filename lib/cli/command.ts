@@ -1,6 +1,5 @@
 import { Refusal } from '../base/errors.js'
 import { closest } from '../base/text.js'
-import { shownFlag } from './hints.js'
 import type { Host } from './host.js'
 import type { Output } from './terminal/output.js'
 
@@ -346,4 +345,9 @@ function unknownOption(flag: string, options: OptionTable): Refusal {
 /** Returns a refusal for wrong usage, which ends with exit code 2. `word` is the word at fault. */
 export function usage(word: string, sentence: string): Refusal {
   return new Refusal('usage', 'usage', sentence, { field: word })
+}
+
+/** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
+export function shownFlag(flag: string, row: { type: string; default?: unknown }): string {
+  return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
 }

@@ -53,11 +53,6 @@ export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, giv
   return null
 }
 
-/** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
-export function shownFlag(flag: string, row: { type: string; default?: unknown }): string {
-  return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
-}
-
 /** Quotes a word so that a POSIX shell takes it literally. */
 function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`

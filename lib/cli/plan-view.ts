@@ -5,7 +5,8 @@ import { isRefused, formatBytes } from '../base/shared/api.js'
 import { exitCodes } from './command.js'
 import type { Paint } from './terminal/output.js'
 import { relativeTime } from './terminal/words.js'
-import { cutToWidth, wrap } from './terminal/columns.js'
+import { cutToWidth } from './terminal/columns.js'
+import { wrap } from './terminal/words.js'
 
 /** How to print a plan. */
 export interface PlanViewOptions {

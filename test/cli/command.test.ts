@@ -9,7 +9,7 @@ import {
   parseArgs,
   wordsOf
 } from '../../lib/cli/command.js'
-import { shownFlag } from '../../lib/cli/hints.js'
+import { shownFlag } from '../../lib/cli/command.js'
 
 t.test('a command has the name of its row, and exit codes follow the shell', async t => {
   const row = { operands: {}, options: {}, examples: [['x', 'do x']], run: async () => 0 } as const

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { commands } from '../../lib/cli/command-table.js'
-import { shownFlag } from '../../lib/cli/hints.js'
+import { shownFlag } from '../../lib/cli/command.js'
 import { inOptions } from '../../lib/cli/wire-names.js'
 import { startFleet } from '../support/fleet-on-server.js'
 import { bareEnvironment, programHere } from '../support/svc.js'

@@ -1,5 +1,5 @@
 import type { Command, CommandRow, OptionRow } from '../../lib/cli/command.js'
-import { shownFlag } from '../../lib/cli/hints.js'
+import { shownFlag } from '../../lib/cli/command.js'
 import { commandGroups, commands } from '../../lib/cli/command-table.js'
 
 /*

@@ -14,9 +14,9 @@ import {
   type Family,
   type OperandRow,
   type OptionRow,
-  usage
+  usage,
+  shownFlag
 } from '../command.js'
-import { shownFlag } from '../hints.js'
 import { labelWords } from '../fleet/nodes.js'
 import { plainText } from '../terminal/terminal-text.js'
 

@@ -134,18 +134,25 @@ function pieces(text: string, columns: number): string[] {
  * Differences: ambiguous characters take one column, as in every locale except legacy CJK locales.
  */
 
-const wide = new RegExp(
-  [
-    '[\\u1100-\\u115f\\u2329\\u232a\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf]',
-    '[\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6]',
-    '[\\u{1b000}-\\u{1b2ff}\\u{1f200}-\\u{1f2ff}\\u{20000}-\\u{3fffd}]',
-    '\\p{Emoji_Presentation}',
-    // The variation selector for the emoji form (UTS #51 §2.8).
-    '\\ufe0f'
-  ].join('|'),
-  'u'
-)
-const zero = /^[\p{Mn}\p{Me}\p{Cf}]+$/u
+/** Made when they are needed: most tables contain ASCII only, and these expressions take longer to make than a table. */
+let expressions: { wide: RegExp; zero: RegExp } | undefined
+
+function createExpressions() {
+  const wide = new RegExp(
+    [
+      '[\\u1100-\\u115f\\u2329\\u232a\\u2e80-\\u303e\\u3041-\\u33ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\ua000-\\ua4cf]',
+      '[\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6]',
+      '[\\u{1b000}-\\u{1b2ff}\\u{1f200}-\\u{1f2ff}\\u{20000}-\\u{3fffd}]',
+      '\\p{Emoji_Presentation}',
+      // The variation selector for the emoji form (UTS #51 §2.8).
+      '\\ufe0f'
+    ].join('|'),
+    'u'
+  )
+  const zero = /^[\p{Mn}\p{Me}\p{Cf}]+$/u
+  return { wide, zero }
+}
+
 const plain = /^[\x20-\x7e]*$/
 
 /** Returns the width of `text` in columns. Colour sequences take none. */
@@ -176,20 +183,7 @@ function graphemes(text: string): Iterable<{ segment: string }> {
 }
 
 function graphemeWidth(segment: string): 0 | 1 | 2 {
+  const { wide, zero } = (expressions ??= createExpressions())
   if (wide.test(segment)) return 2
   return zero.test(segment) ? 0 : 1
-}
-
-/** Breaks a text between words into lines of at most this many characters. A longer word has its own line. */
-export function wrap(text: string, columns: number): string[] {
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > columns) {
-      lines.push(line)
-      line = ''
-    }
-    line += line === '' ? word : ` ${word}`
-  }
-  return [...lines, line]
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { shownFlag } from '../../../lib/cli/hints.js'
+import { shownFlag } from '../../../lib/cli/command.js'
 import {
   waitOption,
   afterEvent,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Column, cutToWidth, renderTable, widthOf, wrap } from '../../../lib/cli/terminal/columns.js'
+import { type Column, cutToWidth, renderTable, widthOf } from '../../../lib/cli/terminal/columns.js'
 
 interface Row {
   name: string
@@ -109,9 +109,3 @@ const cuts: Array<[text: string, columns: number, expected: string]> = [
 for (const [text, columns, expected] of cuts) {
   t.test(`cutToWidth: ${text} to ${columns} is ${expected}`, async t => t.equal(cutToWidth(text, columns), expected))
 }
-
-t.test('breaks between words', async t => {
-  t.strictSame(wrap('one two three', 7), ['one two', 'three'])
-  t.strictSame(wrap('one', 2), ['one'], 'a longer word has its own line')
-  t.strictSame(wrap('', 10), [''])
-})

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { durationOf, humanDuration, minuteOf, relativeTime, splitList } from '../../../lib/cli/terminal/words.js'
+import { durationOf, humanDuration, minuteOf, relativeTime, splitList, wrap } from '../../../lib/cli/terminal/words.js'
 
 for (const [ms, expected] of [
   [0, '0.0s'],
@@ -56,3 +56,9 @@ for (const [text, items] of cases) t.test(`splitList: ${text}`, async t => t.sam
 t.test('minuteOf formats an instant to the minute', async t =>
   t.equal(minuteOf('2026-11-23T18:00:12.345Z'), '2026-11-23 18:00 UTC')
 )
+
+t.test('breaks between words', async t => {
+  t.strictSame(wrap('one two three', 7), ['one two', 'three'])
+  t.strictSame(wrap('one', 2), ['one'], 'a longer word has its own line')
+  t.strictSame(wrap('', 10), [''])
+})
