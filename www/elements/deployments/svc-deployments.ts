@@ -66,7 +66,8 @@ export class SvcDeployments extends SvcElement {
         .where > span:empty { display: none; }
         &:not([long]) .what { flex-wrap: wrap; row-gap: 2px; }
         /* The time until which somebody must decide has the line of the status, which says no more. */
-        &[long] a:has(svc-marked) {
+        &[long] .what > svc-marked { flex: 0 1 auto; max-width: 55%; }
+        &[long] a:has(svc-marked):has(svc-status[state='waiting']) {
           .what { display: contents; }
           .what > .icon, > svc-status, > svc-time { display: none; }
           .what > b { grid-area: what; }

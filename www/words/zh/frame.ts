@@ -419,7 +419,7 @@ export const words: Words = {
   'Locked by: {owner}': '锁定者：{owner}',
   'This project is in maintenance': '此项目正在维护',
   'in maintenance': '维护中',
-  since: '始于',
+  since: '开始于',
   'Begun by: {owner}': '开始者：{owner}',
   'End maintenance…': '结束维护…',
   'End maintenance': '结束维护',

@@ -300,6 +300,8 @@ export const words: Words = {
   'server:{what}; the earlier files are not back yet: {why}. The next start or deployment tries again':
     '{what}；先前的文件尚未恢复：{why}。下次启动或部署时会再试',
   'server:{what}; the nodes are not back: {why}': '{what}；节点尚未恢复：{why}',
+  'server:The rollout {id} was halted: {what}': '滚动发布 {id} 已中止：{what}',
+  'server:The rollout {id} was reverted: {what}': '滚动发布 {id} 已恢复：{what}',
   'server:The rollout was reverted': '滚动发布已恢复',
   'server:{what} expires on {date}. {why}': '{what}将于 {date} 过期。{why}',
   'server:{what} expired on {date}. {why}': '{what}已于 {date} 过期。{why}',
