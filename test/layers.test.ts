@@ -210,12 +210,18 @@ function neededAtOnce({ path, text }: Source): string[] {
     )
 }
 
-t.test('a server loads nothing of its services before it listens', async t => {
-  const loaded = new Set(['server/serve.ts'])
+/** Returns what these files load, and what that loads. */
+function loadedBy(...roots: string[]): Set<string> {
+  const loaded = new Set(roots)
   for (const path of loaded) {
     const source = sources.find(each => each.path === path)
     for (const needed of source === undefined ? [] : neededAtOnce(source)) loaded.add(needed)
   }
+  return loaded
+}
+
+t.test('a server loads nothing of its services before it listens', async t => {
+  const loaded = loadedBy('server/serve.ts')
   const late =
     /^(access(?!\/admin-token|\/secret)|projects|deploy|fleet|cluster|operate\/(logs|notify|terminal)|carry\/transfer|core\/(archive|audit|install|proof|proc|store\/tables(?!\/start)))|^node:(child_process|process)$/
   t.ok(loaded.has('operate/machine/probe.ts') && loaded.has('core/store/durable-store.ts'))
@@ -223,6 +229,18 @@ t.test('a server loads nothing of its services before it listens', async t => {
     [...loaded].filter(path => late.test(path)),
     [],
     'server/serve.ts loads the rest when it listens'
+  )
+})
+
+t.test('a start loads no handler, and no room that few requests need', async t => {
+  const loaded = loadedBy('server/services.ts', 'server/table.ts', 'server/begin.ts')
+  const behindDoors =
+    /^(api\/(?!(routes|route|records|probe)\.ts)|fleet|cluster|operate\/(logs|terminal|pm2)|carry\/(transfer|backup\/(?!place|revoked))|core\/proc\/(pty|helper)|http\/(form|static|streams))/
+  t.ok(loaded.has('api/routes.ts') && loaded.has('deploy/run.ts'))
+  t.strictSame(
+    [...loaded].filter(path => behindDoors.test(path)),
+    [],
+    'base/door.ts says when they are loaded'
   )
 })
 

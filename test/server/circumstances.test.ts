@@ -88,8 +88,9 @@ t.teardown(() => rmSync(killedHome, { recursive: true, force: true }))
 t.before(async () => {
   const server = await startServeProcess(t, killedHome)
   await server.createProject({ name: 'shop', deployPath: join(killedHome, 'www') })
-  // It is written after the start. A kill in between would leave a file, and the next start would name it.
-  await until(() => existsSync(join(killedHome, 'server-home/keys/server.ed25519')))
+  // The key of the server is made with the first checkpoint. A kill while it is made would leave a file, and the next start
+  // would name it.
+  await server.api('GET', '/api/audit/checkpoint')
   await server.stop('SIGKILL')
 })
 
