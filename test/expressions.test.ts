@@ -25,6 +25,7 @@ const places: Readonly<Record<string, string>> = {
   'lib/api/log-sources.ts: viewer.search(source, { ...query, signal, caller }, event =>': noText,
   "lib/api/agent.ts: router.match('GET', path)": noText,
   'lib/api/components.ts: components.search(searched, asked, signal)': noText,
+  'lib/api/system.ts: doors.search()': noText,
   'lib/core/archive/names.ts: new RegExp(`[\\\\u007f-\\\\u009f\\\\u2028\\\\u2029]|${invisibleChara': fixed,
   "lib/cli/commands/tail.ts: new RegExp(grep, ignoresCase ? 'i' : '')": 'of the user, in the process of the user',
   "lib/cli/commands/tail.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,

@@ -311,7 +311,7 @@ function replacing(before: PolicyChanges, policy: GivenPolicy): GivenPolicy {
 }
 
 function busy(db: Reader, what: string, id: string): Refusal {
-  const sentence = `${what}: a deployment of "${id}" is queued or running`
+  const sentence = `${what}: a deployment of "${id}" is queued or running. Wait for its end, or cancel it`
   const deployId = goingDeploymentId(db, id)
   return new Refusal('conflict', 'deployment_running', sentence, {
     other: deployId === undefined ? undefined : { kind: 'deployment', id: deployId }

@@ -186,6 +186,14 @@ t.test('a promotion inside a window, from push to receipt', { skip }, async t =>
   t.teardown(() => reader.close())
   const page = await reader.newPage()
   await page.setContent(html)
+  const columns = (await page.evaluate(
+    `[...document.querySelectorAll('th, td:nth-child(2), td:nth-child(5)')].filter(each => each.scrollWidth > each.clientWidth).length`
+  )) as number
+  t.equal(columns, 0, 'no column breaks its words')
+  t.equal(
+    await page.evaluate(`new Set([...document.querySelectorAll('th')].map(({ offsetHeight }) => offsetHeight)).size`),
+    1
+  )
   await photograph(page, 'auditor-report', { isWhole: true })
 })
 

@@ -244,11 +244,13 @@ export function* csvOf(report: Report): Generator<string> {
 
 const style = `
 :root { color-scheme: light; }
-body { font: 13px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 32px auto; max-width: 1100px; padding: 0 24px; }
+body { font: 13px/1.45 system-ui, sans-serif; color: #111; background: #fff; margin: 32px auto; max-width: 1240px; padding: 0 24px; }
 h1 { font-size: 22px; } h2 { font-size: 16px; margin: 28px 0 8px; break-after: avoid; }
-table { border-collapse: collapse; width: 100%; } thead { display: table-header-group; }
+table { border-collapse: collapse; width: 100%; table-layout: fixed; } thead { display: table-header-group; }
 th, td { text-align: left; vertical-align: top; padding: 4px 8px; border-bottom: 1px solid #ccc; overflow-wrap: anywhere; }
-th { border-bottom: 2px solid #444; } tr { break-inside: avoid; } .time { white-space: nowrap; } .bad { font-weight: 600; }
+th:nth-child(1) { width: 14.5em; } th:nth-child(2) { width: 11%; } th:nth-child(3) { width: 12%; }
+th:nth-child(4) { width: 17%; } th:nth-child(5) { width: 8%; }
+th { border-bottom: 2px solid #444; overflow-wrap: normal; } tr { break-inside: avoid; } .time { white-space: nowrap; } .bad { font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; } dt { color: #555; } dd { margin: 0; overflow-wrap: anywhere; }
 @page { margin: 14mm; } @media print { body { margin: 0; max-width: none; padding: 0; font-size: 10px; } }
 `

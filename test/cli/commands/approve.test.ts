@@ -114,7 +114,10 @@ t.test('a push that is rejected fails with the reason, and one with --at ends at
   t.match(untimely, { code: 1, stderr: / \(queued\): it does not wait for an approval\n$/ })
   t.match(await svc([...push, '--at', 'tomorrow'], options), { code: 2, stderr: /it must be like 02:00/ })
   t.match(await svc([...push, '--at', '2020-01-01T00:00'], options), { code: 2, stderr: /that time has passed/ })
-  t.match(await svc(['projects', 'delete', 'shop', '--yes'], options), { code: 1, stderr: /queued or running/ })
+  t.match(await svc(['projects', 'delete', 'shop', '--yes'], options), {
+    code: 1,
+    stderr: /queued or running. .*cancel it/
+  })
   t.match(await svc(['cancel', (row as Deployment).id], options), { code: 0 })
   t.notOk(existsSync(join(cwd, 'files')), 'nothing was put in place')
 })

@@ -298,7 +298,7 @@ t.test('warns about a failed checkpoint in the background and retries later', as
     create: path =>
       isFull ? Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })) : realDisk.create(path)
   }
-  const store = await openStore({ directory, disk, foldBytes: 5000, warn: sentence => warnings.push(sentence) })
+  const store = await openStore({ directory, disk, foldBytes: 5000, idleMs: 200, warn: said => warnings.push(said) })
   t.teardown(() => store.close())
   isFull = true
   for (let n = 0; n < 20; n++) await store.write(tx => writeSetting(tx, 'k', String(n).repeat(1000)))

@@ -350,9 +350,10 @@ export const words: Words = {
   'server:"{path}" contains svc\'s own data directory': '“{path}”包含 svc 自身的数据目录',
   'server:Cannot deploy to "{path}": the project "{name}" deploys to "{place}"':
     '“{path}”已被占用：项目“{name}”部署到“{place}”',
-  'server:Cannot change the deployPath: a deployment of "{id}" is queued or running':
-    '无法更改服务器上的目录：有部署正在排队或运行',
-  'server:Cannot delete the project: a deployment of "{id}" is queued or running': '无法删除项目：有部署正在排队或运行',
+  'server:Cannot change the deployPath: a deployment of "{id}" is queued or running. Wait for its end, or cancel it':
+    '无法更改服务器上的目录：有部署正在排队或运行。请等待其结束，或取消它',
+  'server:Cannot delete the project: a deployment of "{id}" is queued or running. Wait for its end, or cancel it':
+    '无法删除项目：有部署正在排队或运行。请等待其结束，或取消它',
   'server:The name "{name}" is already used: names must be unique, ignoring case':
     '名称“{name}”已被使用：名称不区分大小写，且不能重复',
   'server:Cannot add "{path}" as a log source: the path must be absolute': '“{path}”不能作为日志文件：需要绝对路径',
