@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sshSigned } from '../../lib/core/proof/sshsig.js'
 import { readPublicKey } from '../../lib/core/proof/keys.js'
-import { archivedDeployments } from '../../lib/core/store/tables/deployments.js'
+import { listDeployments } from '../../lib/core/store/tables/deployments.js'
 import { insertSigningKey, updateSigningKey } from '../../lib/core/store/tables/signing-keys.js'
 import type { DeployRequest } from '../../lib/deploy/admission.js'
 import { createDeployer } from '../../lib/deploy/deployer.js'
@@ -224,8 +224,8 @@ t.test('attacks on the files', async t => {
     t.strictSame(contents(shop), next)
   })
   t.test('a kept release that nobody signed', async t => {
-    const oldest = archivedDeployments(stage.store, shop.id).find(
-      ({ statement, status }) => statement === null && status === 'success'
+    const oldest = listDeployments(stage.store, { projectId: shop.id, limit: 100 }).find(
+      ({ statement, status, hasArtifact }) => hasArtifact && statement === null && status === 'success'
     )
     await t.rejects(stage.deployer.rollback(oldest?.id ?? '', { actor: admin, mode: 'overlay' }), {
       code: 'signature_missing'

@@ -85,12 +85,11 @@ export async function runPushFaults(
   const acknowledged = new Map<string, Project>()
   const wrong: string[] = []
   const lives = new Map<string, string[]>()
-  let isUndone = false
   for (let round = 0; (seen['faults'] as number) < faults && Date.now() < untilMs && wrong.length === 0; round++) {
     change(stage)
     const wanted = filesOf(join(directory, site))
     contents.set((await treeOf(await sourcesOf(join(directory, site)))).treeSha256, wanted)
-    const action = actionOf(stage, lives, isUndone)
+    const action = actionOf(stage, lives, await newestPlaced(stage, stage.shop))
     const { project } = action
     const before = { files: lives.get(project.id) ?? [], newest: await newestPlaced(stage, project) }
     const after = action.kind === 'push' ? wanted : (lives.get(stage.shop.id) as string[])
@@ -124,9 +123,9 @@ export async function runPushFaults(
       lives.set(project.id, after)
     }
     if (wrong.length > 0 || project.id !== stage.shop.id) continue
-    isUndone = random.below(6) === 0
-    if (isUndone) wrong.push(...(await undo(stage, live)))
-    if (isUndone) lives.set(project.id, live)
+    if (random.below(6) > 0) continue
+    wrong.push(...(await undo(stage, live)))
+    lives.set(project.id, live)
   }
   return { seen, wrong: wrong.slice(0, 20) }
 }
@@ -180,11 +179,12 @@ function change({ base, random }: Stage): void {
 function actionOf(
   { random, shop, placed }: Stage,
   lives: ReadonlyMap<string, string[]>,
-  isUndone: boolean
+  live: Deployment | null
 ): { kind: 'push' | 'promote'; project: Project; words: string[] } {
   const push = ['push', '--incremental', 'auto', '--out', site, '--project']
-  // What an undo brought back is no release that can be promoted.
-  const kind = lives.get(shop.id)?.length ? random.below(isUndone ? 5 : 6) : 0
+  // What an undo brought back, or a kill made a failure, is no release that can be promoted.
+  const mayPromote = live?.status === 'success' && !live.exact
+  const kind = lives.get(shop.id)?.length ? random.below(mayPromote ? 6 : 5) : 0
   if (kind < 4) return { kind: 'push', project: shop, words: [...push, shop.id] }
   if (kind === 4) return { kind: 'push', project: placed, words: [...push, placed.id] }
   return { kind: 'promote', project: placed, words: ['promote', shop.id, placed.id, '--yes'] }

@@ -458,10 +458,27 @@ export function latestSuccessWithArchive(db: Reader, projectId: string): Deploym
   return db.all(sql, projectId).map(readDeployment)[0]
 }
 
-/** Returns a project's records whose archive is still kept, newest first. */
-export function archivedDeployments(db: Reader, projectId: string): DeploymentRow[] {
-  const sql = `SELECT * FROM deployments WHERE projectId = ? AND hasArtifact = 1 ${newestFirst}`
-  return db.all(sql, projectId).map(readDeployment)
+/** What a record says about an archive that is still kept. */
+export type ArchivedDeployment = Pick<
+  DeploymentRow,
+  'id' | 'status' | 'exact' | 'placed' | 'treeSha256' | 'archiveBytes' | 'archiveSha256'
+>
+
+const readArchived = rowReader<ArchivedDeployment>('deployments', {
+  id: text,
+  status: choice(deploymentStatuses),
+  exact: flag,
+  placed: nullable(number),
+  treeSha256: nullable(text),
+  archiveBytes: nullable(number),
+  archiveSha256: nullable(text)
+})
+
+/** Returns the archives of a project that are still kept, newest first. Each push asks for them several times. */
+export function archivedDeployments(db: Reader, projectId: string): ArchivedDeployment[] {
+  const sql = `SELECT id, status, exact, placed, treeSha256, archiveBytes, archiveSha256 FROM deployments
+    WHERE projectId = ? AND hasArtifact = 1 ${newestFirst}`
+  return db.all(sql, projectId).map(row => readArchived(row))
 }
 
 /** These expressions must match those of the indexes (core/store/schema.ts). */
