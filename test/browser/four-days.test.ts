@@ -145,12 +145,16 @@ t.test('a promotion inside a window, from push to receipt', { skip }, async t =>
   t.match(refused, { code: 1, stderr: /window|outside/i })
   await ana.page.goto(`${stage.url}/projects?view=families`)
   await ana.page.getByRole('link', { name: 'Promote to production…' }).click()
-  await ana.page
-    .getByRole('dialog')
-    .getByText(/window/i)
-    .first()
-    .waitFor()
+  const why = ana.page.getByRole('dialog').getByLabel('Why outside of the windows')
+  await why.waitFor()
   await look(t, ana.page, 'engineer-outside-window')
+  await why.fill('The prices of the sale are wrong')
+  await ana.page.getByRole('dialog').getByRole('button', { name: 'Promote', exact: true }).click()
+  await ana.page.locator('svc-approval').waitFor()
+  const [{ deployId: outside }] = (await waitingNow(stage)) as [Waiting]
+  t.match((await stage.client.get(`/api/logs/${outside}`)).body, { override: 'The prices of the sale are wrong' })
+  await stage.client.post(`/api/deployments/${outside}/cancel`, {})
+  await until(async () => (await waitingNow(stage)).length === 0)
 
   await set({ windows: hours('00:00', '24:00') })
   const promoted = ana.cli('promote', 'shop-staging', 'shop', '--yes', '--json', '--receipt', 'receipt.json')

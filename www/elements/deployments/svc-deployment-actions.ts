@@ -210,7 +210,7 @@ export class SvcDeploymentActions extends SvcElement {
           : rollbackWords(this.#rollback, this.#changes, patch => this.#choose(patch)),
         answer: button,
         kind: 'primary',
-        work: reason => this.#rollBack(source, reason)
+        work: ({ reason }) => this.#rollBack(source, reason)
       })
     }
     if (this.#dialog === 'promote') {
@@ -223,7 +223,7 @@ export class SvcDeploymentActions extends SvcElement {
         ),
         answer: t('Promote'),
         kind: 'primary',
-        work: reason => this.#promote(to, reason)
+        work: given => this.#promote(to, given)
       })
     }
     if (this.#dialog === 'cancel') {
@@ -360,9 +360,10 @@ export class SvcDeploymentActions extends SvcElement {
     }
   }
 
-  async #promote(to: string, reason: string): Promise<void> {
+  async #promote(to: string, { reason, override }: { reason: string; override: string }): Promise<void> {
     if (to === '') throw new Error(t('Choose a project.'))
-    const given = { id: to, body: { from: this.deployment.id, message: reason || null } }
+    const body = { from: this.deployment.id, message: reason || null, override: override || null }
+    const given = { id: to, body }
     const deployId = await startDeployment(this.client, 'POST /api/projects/:id/promote', given)
     this.dispatchEvent(said('rolledback', { deployId }))
   }
@@ -400,9 +401,10 @@ export class SvcDeploymentActions extends SvcElement {
     void this.#planOrSay()
   }
 
-  async #do(event: Event, work: (reason: string) => Promise<void>): Promise<void> {
-    const { reason = '' } = submitted(event)
-    if (await this.#submission.run(() => work(reason.trim()))) this.#open('none')
+  async #do(event: Event, work: Asked['work']): Promise<void> {
+    const { reason = '', override = '' } = submitted(event)
+    const given = { reason: reason.trim(), override: override.trim() }
+    if (await this.#submission.run(() => work(given))) this.#open('none')
   }
 
   async #rollBack({ id }: DeploymentRow, reason: string): Promise<void> {
@@ -429,7 +431,9 @@ export class SvcDeploymentActions extends SvcElement {
 }
 
 /** A question of this element, and the work to do if the user agrees. */
-type Asked = Pick<Question, 'asked' | 'answer' | 'kind'> & { work: (reason: string) => Promise<void> }
+type Asked = Pick<Question, 'asked' | 'answer' | 'kind'> & {
+  work: (given: { reason: string; override: string }) => Promise<void>
+}
 
 /** Whether a deployment failed, also in the background: then it is not what somebody goes back to. */
 const isFailed = ({ status, backgroundFailed }: ListedDeployment): boolean =>
@@ -481,7 +485,18 @@ function promotionWords(
       </select>
     </div>
     ${to === '' ? null : changes(plan, false, true)}
+    ${plan?.problem?.code === 'outside_window' && may('rollback') ? overrideField() : null}
     ${reasonField()}`
+}
+
+function overrideField(): Template {
+  return field({
+    form: 'rollback',
+    name: 'override',
+    label: t('Why outside of the windows'),
+    hint: t('The record and the audit log keep it. Without it, the promotion is refused until the next window.'),
+    maxLength: maxReason
+  })
 }
 
 function reasonField(): Template {
