@@ -1,9 +1,5 @@
 /* The log files of projects, and what may be read of the disk. It is loaded when somebody looks at a file (base/door.ts). */
-import { existsSync, realpathSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
 import type { Activity } from '../base/async.js'
-import { clusterFileName, nodeName } from '../base/config/home.js'
-import { userHome } from '../base/runtime.js'
 import { createPlaces } from '../operate/machine/places.js'
 import { createInflatedFiles } from '../operate/logs/read/contents.js'
 import { createDeny, createOpenLog, createSecrets } from '../operate/logs/read/open.js'
@@ -19,6 +15,8 @@ import type { World } from './world.js'
 export type Logs = ReturnType<typeof createLogs>
 
 interface LogNeeds {
+  /** The directories with secrets of svc, by all their names, as they were at the start. */
+  homes: readonly string[]
   audit: Front['audit']
   projects: Pick<Projects, 'get'>
   /** Counts the followers of files, and the searches. */
@@ -27,10 +25,8 @@ interface LogNeeds {
 }
 
 /** Creates the log services: the deny list, the registered log files, and the viewer. */
-export function createLogs(world: World, { audit, projects, followers, searches }: LogNeeds) {
+export function createLogs(world: World, { homes, audit, projects, followers, searches }: LogNeeds) {
   const { home, clock, store, secretFiles = [] } = world
-  // Commands of svc's user keep tokens in ~/.svc, wherever the data directory is.
-  const homes = [...new Set(homesAround(home.directory).flatMap(namesOf)), join(userHome(), '.svc')]
   const guarded = { deny: createDeny(homes), homes, secrets: [home.configFile, ...secretFiles] }
   const secrets = createSecrets(guarded)
   const openLog = createOpenLog(guarded, secrets)
@@ -57,17 +53,4 @@ export function createLogs(world: World, { audit, projects, followers, searches 
 function countedSearches(activity: Activity): Searches {
   const searches = createSearches()
   return { ...searches, run: (...given) => activity.during(() => searches.run(...given)) }
-}
-
-/** Returns the data directory, and that of the hub whose agent's it is. */
-function homesAround(directory: string): string[] {
-  const parent = dirname(directory)
-  return basename(directory) === nodeName && existsSync(join(parent, clusterFileName))
-    ? [directory, parent]
-    : [directory]
-}
-
-/** Returns a directory's given path and its real path. */
-function namesOf(directory: string): string[] {
-  return [...new Set([directory, realpathSync(directory)])]
 }

@@ -1,4 +1,7 @@
-import { join } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { clusterFileName, nodeName } from '../base/config/home.js'
+import { userHome } from '../base/runtime.js'
 import type { ApiServices } from '../api/services.js'
 import { createRecords } from '../api/records.js'
 import { createActivity, type Activity } from '../base/async.js'
@@ -98,9 +101,10 @@ const searchedForScripts = 200
 export function createServices(world: World, front: Front): Services {
   const { audit, settings } = front
   const watched = { followers: createActivity(), searches: createActivity() }
+  const homes = secretHomes(world.home.directory)
   const logs = createDoor(async () => {
     const { createLogs } = await import('./logs.js')
-    return createLogs(world, { ...watched, audit, projects: work.projects })
+    return createLogs(world, { ...watched, homes, audit, projects: work.projects })
   })
   const pm2 = createDoor(async () => (await import('../operate/pm2.js')).createPm2(world))
   const fleet = createFleet(world, front, () => work)
@@ -506,6 +510,24 @@ function fleetOf(store: World['store'], { running }: FleetService): () => FleetH
     const { connected = 0, outdated = 0 } = running()?.figures() ?? {}
     return fleetState(store, { connected, outdated })
   }
+}
+
+/** Returns the directories with secrets of svc. Commands of its user keep tokens in ~/.svc, wherever the data directory is. */
+export function secretHomes(directory: string): string[] {
+  return [...new Set(homesAround(directory).flatMap(namesOf)), join(userHome(), '.svc')]
+}
+
+/** Returns the data directory, and that of the hub whose agent's it is. */
+function homesAround(directory: string): string[] {
+  const parent = dirname(directory)
+  return basename(directory) === nodeName && existsSync(join(parent, clusterFileName))
+    ? [directory, parent]
+    : [directory]
+}
+
+/** Returns a directory's given path and its real path. */
+function namesOf(directory: string): string[] {
+  return [...new Set([directory, realpathSync(directory)])]
 }
 
 /** Log sources for export packages. A kind that this version does not know becomes plain lines. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createActivity } from '../../lib/base/async.js'
 import { ensureHome, locateHome } from '../../lib/base/config/home.js'
 import { createLogs } from '../../lib/server/logs.js'
+import { secretHomes } from '../../lib/server/services.js'
 import type { World } from '../../lib/server/world.js'
 import { systemActor } from '../../lib/model/audit.js'
 import { notFound } from '../../lib/base/errors.js'
@@ -29,7 +30,13 @@ async function logStage(t: Parameters<typeof openStage>[0], below = 'home', { is
   await store.write(tx => insertProject(tx, aProject({ id: 'prj_a' })))
   const key = join(directory, 'tls.key')
   const world = { ...stage, home, secretFiles: [key] } as unknown as World
-  const logs = createLogs(world, { audit: audit as never, projects, followers, searches })
+  const logs = createLogs(world, {
+    homes: secretHomes(home.directory),
+    audit: audit as never,
+    projects,
+    followers,
+    searches
+  })
   return { ...stage, home, key, followers, searches, logs }
 }
 
