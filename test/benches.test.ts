@@ -21,7 +21,9 @@ t.teardown(() => rmSync(directory, { recursive: true, force: true }))
 const atOnce = 2
 
 t.test('each bench runs', async t => {
-  const waiting = [...names]
+  // It waits for checkpoints, half a minute each, while the others run.
+  const first = 'scale'
+  const waiting = [first, ...names.filter(name => name !== first)]
   const table = join(directory, 'rows')
   const work = async (): Promise<void> => {
     for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
