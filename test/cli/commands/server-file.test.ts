@@ -253,7 +253,7 @@ t.test('what is not understood is refused with its line, before the first change
     ['{}', /"format" must be "svc-server-1".*svc settings export/],
     [
       '{\n"format": "svc-server-1",\n"settings": {\n"keep_undo": "1",\n"keep_undo": "2"}}',
-      /line 5: "settings.keep_undo" is given twice/
+      /the key "keep_undo" comes twice in one object, in line 5/
     ],
     [{ projekts: [] }, /line 3: "projekts" is unknown: expected settings, categories/],
     [{ settings: { keep_archive: '1' } }, /line 4: .*keep_archive.*Did you mean "keep_archives"/],
