@@ -157,16 +157,22 @@ async function openRival(top: string, directory: string): Promise<{ commit: () =
   database.pragma('journal_mode = WAL')
   database.pragma('synchronous = FULL')
   let next = rowsPresent
-  let insert: ReturnType<typeof database.prepare> | null = null
-  // The same statement and the same values as svc's own, so that only the databases differ.
+  const prepared = new Map<string, ReturnType<typeof database.prepare>>()
+  const [begin, end] = [database.prepare('BEGIN'), database.prepare('COMMIT')]
+  // The same statements and the same values as svc's own, so that only the databases differ.
   const transaction = {
     run(sql: string, ...values: unknown[]) {
-      insert ??= database.prepare(sql)
-      insert.run(...values)
+      const statement = prepared.get(sql) ?? database.prepare(sql)
+      prepared.set(sql, statement)
+      statement.run(...values)
     }
   } as unknown as Transaction
   return {
-    commit: () => insertDeployment(transaction, aRow(next++)),
+    commit() {
+      begin.run()
+      insertDeployment(transaction, aRow(next++))
+      end.run()
+    },
     close: () => database.close()
   }
 }
