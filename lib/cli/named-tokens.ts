@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { reasonOf, Refusal } from '../base/errors.js'
 import { countOf, oneLine } from '../base/text.js'
 import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
+import { isSameName } from '../model/project.js'
 import { findProject } from './client/named-project.js'
 import { nearOr } from './client/near-names.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
@@ -35,7 +36,7 @@ export async function openToken(
 /** Returns the token with a name or an id. Refuses: `no_such_token`. */
 export async function findNamedToken(client: Client, word: string): Promise<AccessToken> {
   const { items } = await client.call('GET /api/tokens')
-  const token = items.find(({ id, name }) => id === word || name.toLowerCase() === word.toLowerCase())
+  const token = items.find(({ id, name }) => id === word || isSameName(name, word))
   if (token !== undefined) return token
   const names = items.map(({ name }) => name)
   const advice = nearOr(word, names, '"svc token list" shows the names')

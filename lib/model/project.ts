@@ -150,7 +150,7 @@ export type NewProject = ProjectFields & { name: string; deployPath: string }
 
 /** Returns what two names have in common that mean one project: commands find it by its name, whatever the case. */
 export function nameKey(name: string): string {
-  return name.toLowerCase()
+  return name.normalize('NFC').toLowerCase()
 }
 
 /** Whether two projects have one name. */

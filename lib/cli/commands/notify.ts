@@ -1,6 +1,7 @@
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { eventKeys, notificationKinds, type NotificationTargetView } from '../../model/setting.js'
+import { isSameName } from '../../model/project.js'
 import type { Client } from '../client/client.js'
 import { projectNamesOf } from '../client/named-project.js'
 import { nearOr } from '../client/near-names.js'
@@ -140,7 +141,7 @@ async function openTarget(
   const call = (await openAdmin(context, options)).client.call
   const { items } = await call('GET /api/notification-targets')
   const byId = items.filter(({ id }) => id === word)
-  const [target, ...others] = byId.length > 0 ? byId : items.filter(each => sameText(each.name, word))
+  const [target, ...others] = byId.length > 0 ? byId : items.filter(each => isSameName(each.name, word))
   if (target === undefined) {
     const names = items.map(({ name }) => name)
     const advice = nearOr(word, names, '"svc notify list" shows the names')
@@ -149,10 +150,6 @@ async function openTarget(
   if (others.length === 0) return { call, target }
   const ids = [target, ...others].map(({ id }) => id).join(', ')
   throw usage(word, `Several notification targets have the name "${oneLine(word)}". Use one of their ids: ${ids}`)
-}
-
-function sameText(one: string, other: string): boolean {
-  return one.toLowerCase() === other.toLowerCase()
 }
 
 function eventsOf({ events }: NotificationTargetView): string {

@@ -157,8 +157,10 @@ export const commands = {
       if (!(await isSure(`Revoke the token "${token.name}"?`))) return exitCodes.failed
       await client.call('DELETE /api/tokens/:id', { id: token.id })
       context.output.print(`The token "${token.name}" was revoked`)
-      const queued = await listDeployments(client, { status: 'queued', output: 'none', limit: 500 })
-      for (const { id, projectName } of queued.filter(({ tokenId }) => tokenId === token.id))
+      // The token has ended, whatever the answer is. It may have been the one that asks.
+      const queued = await listDeployments(client, { status: 'queued', output: 'none', limit: 500 }).catch(() => null)
+      if (queued === null) context.output.warn('What it has started and still waits is not known: see "svc status"')
+      for (const { id, projectName } of queued?.filter(({ tokenId }) => tokenId === token.id) ?? [])
         context.output.warn(`${id} of ${oneLine(projectName)}, which it has started, still waits: svc cancel ${id}`)
       return exitCodes.success
     }

@@ -115,6 +115,14 @@ t.test('a revocation names what the token has started that still waits', async t
   const revoked = await svc(['token', 'revoke', 'robot', '--yes'], admin)
   t.match(revoked, { code: 0, stdout: 'The token "robot" was revoked\n' })
   t.equal(revoked.stderr, `warning: ${waiting} of shop, which it has started, still waits: svc cancel ${waiting}\n`)
+
+  const own = (await svc(['token', 'create', 'café', '--role', 'admin'], admin)).stdout.trim()
+  const itself = await svc(['token', 'revoke', 'cafe\u0301', '--yes'], { cwd, env: { ...at, SVC_TOKEN: own } })
+  t.match(
+    itself,
+    { code: 0, stdout: 'The token "café" was revoked\n', stderr: /is not known/ },
+    'it cannot ask any more'
+  )
 })
 
 t.test('ends a token after a confirmation', async t => {
