@@ -68,8 +68,8 @@ export function row(method: Method, path: string, auth: Auth, scope: Scope, powe
 }
 
 /**
- * Returns handlers whose file is loaded with the first request that needs one of them (base/door.ts). Only the files of the
- * panel's first page are loaded by the start.
+ * Returns handlers whose file is loaded with the first request that needs one of them, or soon after the start
+ * (base/door.ts).
  */
 export function later<H extends Record<string, Handler>>(load: () => Promise<H>): Record<keyof H & string, Handler> {
   const door = createDoor(load)

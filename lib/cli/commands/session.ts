@@ -38,11 +38,12 @@ export const commands = {
       env: sharedOptions.env
     },
     details:
-      'Finds the server of this data directory (SVC_HOME) by itself, if it runs here and you own it: no address or token\n' +
-      'has to be copied. For another server, it asks for the token without showing it. Checks the token with the server, and\n' +
-      'stores it in the global configuration (~/.svc/config.json, which only you can read). svc sends the token only to\n' +
-      'that server. You can log in to several servers. The admin token allows everything, a named token what its role and projects permit, and the\n' +
-      'deploy token of a project pushes to this project and access to its deployments.',
+      'Finds the server of this data directory (SVC_HOME) by itself, if it runs here and you own it: no address or\n' +
+      'token has to be copied. For another server, it asks for the token without showing it. Checks the token with\n' +
+      'the server, and stores it in the global configuration (~/.svc/config.json, which only you can read). svc sends\n' +
+      'the token only to that server. You can log in to several servers. The admin token allows everything, a named\n' +
+      'token what its role and projects permit, and the deploy token of a project pushes to this project and access\n' +
+      'to its deployments.',
     examples: [
       ['login', 'log in to the server that runs on this machine'],
       ['login --server https://deploy.example.com', 'ask for the token of a server'],

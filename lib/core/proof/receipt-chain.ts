@@ -62,7 +62,10 @@ export function receiptsHeader(successors: readonly SignedHubKey[]): string {
   return `${JSON.stringify({ svcReceipts: '1', successors })}\n`
 }
 
-/** Reads a receipt, or a file of several, which is empty after a quiet period. Refuses (`invalid`, `bad_receipt`), naming the file and the line. */
+/**
+ * Reads a receipt, or a file of several, which is empty but for its head after a quiet period. Refuses (`invalid`, `bad_receipt`), naming the
+ * file and the line.
+ */
 export function readReceipts(text: string, from: string): ReceiptFile {
   const found: ReceiptFile = { receipts: [], successors: [] }
   for (let [at, number] = [0, 1]; at < text.length; number++) {
