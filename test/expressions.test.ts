@@ -86,7 +86,7 @@ t.test('every expression that is computed is listed', async t => {
 const bounded: Readonly<Record<string, string>> = {
   'lib/operate/logs/search/pattern.ts': 'a query has at most 1,000 characters',
   'lib/cli/server-file/format.ts': 'the text is valid JSON, in which every string ends',
-  'lib/base/json.ts': 'the text is valid JSON, in which every string ends',
+  'lib/base/text.ts': 'the text is valid JSON, in which every string ends',
   'www/elements/base/code-languages.ts': 'only parts of one expression, which is tried as "code in …" below'
 }
 

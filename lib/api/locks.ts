@@ -2,8 +2,7 @@ import { invalid, notFound } from '../base/errors.js'
 import { json } from '../http/core/route.js'
 import type { Caller } from '../access/bearer.js'
 import { isInScope } from '../model/access.js'
-import { listedLockKinds } from '../model/lock.js'
-import type { Marks } from '../model/waiting.js'
+import { listedLockKinds, type Marks } from '../model/marks.js'
 import { defaultLockSeconds, maxLockReasonLength, maxLockSeconds, minLockSeconds } from '../base/shared/api.js'
 import { flag, integer, line, nullable, oneOf, optional, readFields } from '../base/fields.js'
 import { tighten } from '../model/policy-keys.js'
@@ -60,7 +59,7 @@ export function lockHandlers({ locks, deployer: { maintenance }, clock, readMark
       return json(listed(request, kind))
     },
 
-    /** `GET /api/marks`: what lists of projects show beside their status (model/waiting.ts). */
+    /** `GET /api/marks`: what lists of projects show beside their status (model/marks.ts). */
     marks(request) {
       const projectId = ownOrAsked(request.actor, request.query)
       const marks = readMarks(projectId === undefined ? request.actor.projects : [projectId])

@@ -1,5 +1,4 @@
-import { keyFaultOf } from '../base/json.js'
-import { oneLine } from '../base/text.js'
+import { keyFaultOf, oneLine } from '../base/text.js'
 import { maskToken } from '../base/config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
 import { choice, number, option, usage } from './command.js'

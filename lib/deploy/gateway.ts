@@ -2,7 +2,7 @@
 import { invalid, Refusal } from '../base/errors.js'
 import { countOf } from '../base/text.js'
 import type { DeploymentRow } from '../model/deployment.js'
-import { type Lock, lockSentence } from '../model/lock.js'
+import { type Lock, lockSentence } from '../model/marks.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { openingAt, windowWords } from '../model/windows.js'

@@ -13,7 +13,7 @@ import {
   type Maintenance,
   type MaintenanceRow,
   shownMaintenance
-} from '../model/lock.js'
+} from '../model/marks.js'
 import type { Project } from '../model/project.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import {

@@ -4,7 +4,7 @@ import type { DeploymentRow, ListedDeployment } from './deployment.js'
 import type { DiskFigures } from './machine.js'
 import type { PlacedRelease } from './node.js'
 import type { Project, ShownProject } from './project.js'
-import type { Waiting } from './waiting.js'
+import type { Waiting } from './marks.js'
 
 /** Statistics of the server (§2.9). @schema ServerStatus */
 export interface ServerStatus {

@@ -23,7 +23,7 @@ import { createTargets as createNotificationTargets } from '../operate/notify/ta
 import { createIncidents, type Incidents } from '../operate/notify/incidents.js'
 import { Webhook } from '../operate/notify/webhook.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
-import { deploymentPage } from '../model/links.js'
+import { deploymentPage } from '../operate/notify/events.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
 import { Variables } from '../projects/variables.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Marks, Waiting } from '../../lib/model/waiting.js'
+import type { Marks, Waiting } from '../../lib/model/marks.js'
 import { defaultApproval } from '../../lib/model/policy.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { updateProject } from '../../lib/core/store/tables/projects.js'
-import type { Marks, Waiting } from '../../lib/model/waiting.js'
+import type { Marks, Waiting } from '../../lib/model/marks.js'
 import { gateOf, statusServer } from '../support/held.js'
 import { startServer } from '../support/server.js'
 import { zipOf } from '../support/zip.js'

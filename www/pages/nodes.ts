@@ -1,7 +1,7 @@
 import type { Client } from '../server/client.js'
 import { notice, said, type Said, css, SvcElement } from '../elements/element.js'
 import type { Enrollment, ListedNode, NodeRelease } from '../../lib/model/node.js'
-import type { Waiting } from '../../lib/model/waiting.js'
+import type { Waiting } from '../../lib/model/marks.js'
 import { html, icon, keyed, type Template } from '../dom/html.js'
 import { countWords, numberWords, t, actorWords, errorWords } from '../words/t.js'
 import { exactWords } from '../elements/base/words.js'

@@ -1,5 +1,5 @@
 import type { BrokenProjects, Overview, PinnedProject, RecentDays } from '../../lib/model/health.js'
-import type { Marks, Waiting } from '../../lib/model/waiting.js'
+import type { Marks, Waiting } from '../../lib/model/marks.js'
 import { css } from '../elements/element.js'
 import { html, keyed, type Template } from '../dom/html.js'
 import type { Restriction } from '../server/requests.js'

@@ -21,7 +21,7 @@ import {
   SvcTime
 } from '../elements/base/facts.js'
 import { decisionPath, waitingOf } from '../shared/api.js'
-import type { Waiting } from '../../lib/model/waiting.js'
+import type { Waiting } from '../../lib/model/marks.js'
 import { inForce, isGoing, projectStatus, waitingWords, wayBackOf } from '../elements/base/words.js'
 import { loaded, type Resource, staleLine } from '../state/resource.js'
 import { SvcDialog } from '../elements/base/form.js'

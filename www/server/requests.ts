@@ -1,7 +1,7 @@
 import { createEventReader, createNdjsonReader, type ServerEvent } from '../shared/api.js'
 import type { BulkAction, BulkOutcome } from '../../lib/model/bulk.js'
 import type { DeploymentStatus, ListedDeployment, OutputLine } from '../../lib/model/deployment.js'
-import type { ListedLock } from '../../lib/model/lock.js'
+import type { ListedLock } from '../../lib/model/marks.js'
 import type { LogSource } from '../../lib/model/log-source.js'
 import type { PlanAnswer, VerifyEvent } from '../../lib/model/plan.js'
 import type { Label, LabelColor, LabelKind } from '../../lib/model/project.js'

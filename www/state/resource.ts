@@ -1,5 +1,5 @@
 import type { ChangeTopic, ChangeVersions } from '../../lib/model/health.js'
-import type { Marks } from '../../lib/model/waiting.js'
+import type { Marks } from '../../lib/model/marks.js'
 import { html, icon, type Template } from '../dom/html.js'
 import { Unreachable } from '../server/client.js'
 import { t, errorWords, twoLines } from '../words/t.js'

@@ -1,7 +1,7 @@
 /* The groups of a list of projects. Pure. */
 import type { AccessRole } from '../../lib/model/access.js'
 import { environmentRank, type WaitingFor } from '../shared/api.js'
-import type { Waiting } from '../../lib/model/waiting.js'
+import type { Waiting } from '../../lib/model/marks.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 
 /** A supported language. */

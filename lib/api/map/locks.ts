@@ -1,5 +1,4 @@
-import type { ListedLock, ListedMaintenance, Maintenance } from '../../model/lock.js'
-import type { Marks } from '../../model/waiting.js'
+import type { ListedLock, ListedMaintenance, Maintenance, Marks } from '../../model/marks.js'
 import type { lockFields, maintenanceFields, unlockFields } from '../locks.js'
 
 /** Locks of projects and of the whole server, and the maintenance of projects. */

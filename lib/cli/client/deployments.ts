@@ -2,7 +2,7 @@
 import type { UploadPermit } from '../../model/access.js'
 import type { Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ListedRollout } from '../../model/rollout.js'
-import type { Marks } from '../../model/waiting.js'
+import type { Marks } from '../../model/marks.js'
 import { ifKnown } from './answer.js'
 import type { Client } from './client.js'
 import type { Given } from '../../api/map/routes.js'

@@ -1,7 +1,7 @@
 import type { Client } from '../client/client.js'
 import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
-import { lockSentence, type Maintenance, ownerWords } from '../../model/lock.js'
+import { lockSentence, type Maintenance, ownerWords } from '../../model/marks.js'
 import { type AdminOptions, openAdmin, openNamed, openProject } from '../client/session.js'
 import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'

@@ -3,7 +3,7 @@ import type { DeploymentStatus, ListedDeployment } from '../../model/deployment.
 import { shownStatus, waitingOf, waitingRows } from '../../base/shared/api.js'
 import type { ProjectStatus, ShownProject } from '../../model/project.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
-import type { Marks, Waiting } from '../../model/waiting.js'
+import type { Marks, Waiting } from '../../model/marks.js'
 import { type Column, cutToWidth } from './columns.js'
 import type { Paint } from './output.js'
 import { plainText } from './terminal-text.js'

@@ -18,7 +18,7 @@ import {
 } from '../../base/fields.js'
 import { sha256 } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
-import { doubledKeyIn } from '../../base/json.js'
+import { doubledKeyIn } from '../../base/text.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
 import {
   predicateType,

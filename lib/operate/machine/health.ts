@@ -40,7 +40,7 @@ import {
 } from '../../core/store/tables/projects.js'
 import { readDisk, unknownDisk } from './resources.js'
 import { defaultApproval, policyOf } from '../../model/policy.js'
-import type { Waiting } from '../../model/waiting.js'
+import type { Waiting } from '../../model/marks.js'
 import { maySwitchUser } from '../../core/proc/identity.js'
 import { isGoing, rolloutStates } from '../../model/rollout.js'
 import { countRollouts, type WaitingRollout, waitingRollouts } from '../../core/store/tables/rollouts.js'

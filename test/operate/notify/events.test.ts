@@ -1,4 +1,5 @@
 import t from 'tap'
+import * as links from '../../../lib/operate/notify/events.js'
 import {
   headlineOf,
   notificationOf,
@@ -7,6 +8,7 @@ import {
   type DeploymentNotification
 } from '../../../lib/operate/notify/events.js'
 import { aReminder, occasion } from '../../support/occasion.js'
+import { pageTable } from '../../../www/router.js'
 
 const sentences: Array<
   [trigger: DeploymentNotification['trigger'], event: DeploymentNotification['event'], expected: string]
@@ -53,4 +55,35 @@ t.test('a reminder names the token, its days and the page of the tokens', async 
   const locked = tokenNotification({ token, lockedUntil }, atMs, null)
   t.match(locked, { event: 'token_locked', trigger: 'wrong_codes', token: { name: 'ci-shop' }, lockedUntil })
   t.match(headlineOf(locked), `"ci-shop" is locked until ${lockedUntil}`)
+})
+
+t.test('each page is below the public address with its prefix, and null without an address', async t => {
+  const { deploymentPage, rolloutPage, projectPage, nodePage, tokensPage, storagePage, systemPage } = links
+  const prefix = 'https://deploy.example/svc'
+  t.equal(deploymentPage(prefix, 'dep_a'), `${prefix}/deployments/dep_a`)
+  t.equal(deploymentPage('https://deploy.example', 'a/b'), 'https://deploy.example/deployments/a%2Fb')
+  t.equal(rolloutPage(prefix, 'ro_a'), `${prefix}/rollouts/ro_a`)
+  t.equal(projectPage(prefix, 'proj_a'), `${prefix}/projects/proj_a`)
+  t.equal(nodePage(prefix, 'node_a'), `${prefix}/nodes/node_a`)
+  t.same(
+    [tokensPage, storagePage, systemPage].map(page => page(prefix)),
+    [`${prefix}/access`, `${prefix}/storage`, `${prefix}/system`]
+  )
+  t.same(
+    [deploymentPage, rolloutPage, projectPage, nodePage].map(page => page(null, 'a')),
+    [null, null, null, null]
+  )
+  t.same(
+    [tokensPage, storagePage, systemPage].map(page => page(null)),
+    [null, null, null]
+  )
+})
+
+t.test('each page exists in the panel', async t => {
+  const paths = ['deployments/:id', 'rollouts/:id', 'projects/:id', 'nodes/:node', 'access', 'storage', 'system']
+  const known = new Set(pageTable.map(({ path }) => path))
+  t.same(
+    paths.filter(path => !known.has(path)),
+    []
+  )
 })

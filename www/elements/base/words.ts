@@ -6,7 +6,7 @@ import type { BrokenProject, DeploymentBrief } from '../../../lib/model/health.j
 import type { AccessRole } from '../../../lib/model/access.js'
 import type { Restriction } from '../../server/requests.js'
 import { shownStatus, waitingRows } from '../../shared/api.js'
-import type { Marks, Waiting } from '../../../lib/model/waiting.js'
+import type { Marks, Waiting } from '../../../lib/model/marks.js'
 import { holderNow } from '../../state/session.js'
 
 /** Language and time zone. Defaults: those of the reader. */

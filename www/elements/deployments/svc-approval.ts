@@ -1,7 +1,7 @@
 import type { ListedDeployment } from '../../../lib/model/deployment.js'
 import type { RollbackPlan } from '../../../lib/model/plan.js'
 import type { Approval } from '../../../lib/model/policy.js'
-import type { Waiting } from '../../../lib/model/waiting.js'
+import type { Waiting } from '../../../lib/model/marks.js'
 import { css, notice, said, SvcElement } from '../element.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'

@@ -1,5 +1,5 @@
 import type { Family, FamilyMember, FamilyRelease } from '../../../lib/model/family.js'
-import type { Marks } from '../../../lib/model/waiting.js'
+import type { Marks } from '../../../lib/model/marks.js'
 import { distanceWords } from '../../shared/distance.js'
 import { panelPath } from '../../dom/address.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'

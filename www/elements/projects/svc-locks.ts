@@ -1,7 +1,7 @@
 import { type Restriction, unlock } from '../../server/requests.js'
 import { type Client, Refused } from '../../server/client.js'
 import { said, css, SvcElement, type Wish } from '../element.js'
-import type { ListedLock, ListedMaintenance } from '../../../lib/model/lock.js'
+import type { ListedLock, ListedMaintenance } from '../../../lib/model/marks.js'
 import { maxLockReasonLength, defaultLockSeconds, maxLockSeconds } from '../../shared/api.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { t, actorWords } from '../../words/t.js'

@@ -1,4 +1,4 @@
-import type { Waiting } from '../../../lib/model/waiting.js'
+import type { Waiting } from '../../../lib/model/marks.js'
 import { css, shownFirst, SvcElement } from '../element.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { decisionPath, waitingRows } from '../../shared/api.js'

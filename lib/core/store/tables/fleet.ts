@@ -3,7 +3,7 @@
 import type { ProjectScope } from '../../../model/access.js'
 import type { Enrollment, FleetNode, ListedPlacement, Placement } from '../../../model/node.js'
 import type { RolloutPolicy } from '../../../model/rollout.js'
-import type { PlacedProject } from '../../../model/waiting.js'
+import type { PlacedProject } from '../../../model/marks.js'
 import type { Reader, Transaction } from '../database.js'
 import { liveDeployment } from './deployments.js'
 import type { Duty } from '../../../model/fleet-wire.js'

@@ -26,7 +26,7 @@ import {
   type Column
 } from './table.js'
 import { readDeployment } from './deployments.js'
-import { type Lock, type LockKind, lockKinds, type MaintenanceRow } from '../../../model/lock.js'
+import { type Lock, type LockKind, lockKinds, type MaintenanceRow } from '../../../model/marks.js'
 
 const columns: Columns<Project> = {
   id: text,

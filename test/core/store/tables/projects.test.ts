@@ -56,7 +56,7 @@ import {
 } from '../../../../lib/core/store/tables/projects.js'
 import { createRandom } from '../../../support/random.js'
 import { aDeployment, aLabel, aProject, aStore, countedSummaries, createFaultyDisk, summariesOf } from '../stage.js'
-import type { Lock, MaintenanceRow } from '../../../../lib/model/lock.js'
+import type { Lock, MaintenanceRow } from '../../../../lib/model/marks.js'
 
 t.test('reads a project as it was written, by id and by token', async t => {
   const store = await aStore(t)

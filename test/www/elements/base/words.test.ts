@@ -16,7 +16,7 @@ import {
   weekdayWords
 } from '../../../../www/elements/base/words.js'
 import { countWords } from '../../../../www/words/t.js'
-import type { ListedLock } from '../../../../lib/model/lock.js'
+import type { ListedLock } from '../../../../lib/model/marks.js'
 import { setHolder } from '../../../../www/state/session.js'
 
 const locale = { language: 'en-GB', timeZone: 'UTC' }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { lockSentence, shownMaintenance } from '../../lib/model/lock.js'
+import { lockSentence, shownMaintenance } from '../../lib/model/marks.js'
 
 t.test('The sentence of a lock names its owner, its end and its reason', async t => {
   const lock = {
