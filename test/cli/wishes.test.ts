@@ -1,9 +1,8 @@
 import t from 'tap'
 import { commands as apply } from '../../lib/cli/commands/apply.js'
 import { commands as plan } from '../../lib/cli/commands/plan.js'
-import { commands as promote } from '../../lib/cli/commands/promote.js'
+import { commands as promote, commands as rollback, commands as undo } from '../../lib/cli/commands/rollback.js'
 import { commands as push } from '../../lib/cli/commands/push.js'
-import { commands as rollback, commands as undo } from '../../lib/cli/commands/rollback.js'
 import { commands as target } from '../../lib/cli/commands/target.js'
 import { svc } from '../support/svc.js'
 

@@ -4,9 +4,7 @@ import { dirname, join, normalize } from 'node:path'
 /** The families of commands of a client: those that talk to a server, and those that configure it. */
 export const bundledFamilies = [
   'init',
-  'build',
   'bundle',
-  'components',
   'apply',
   'push',
   'projects',
@@ -14,14 +12,11 @@ export const bundledFamilies = [
   'rollback',
   'target',
   'session',
-  'installation',
   'completion',
   'config',
   'doctor',
   'health',
-  'promote',
-  'plan',
-  'telemetry'
+  'plan'
 ]
 
 const staticImport = /^(?:import|export) [^'"()]*['"](\.[^'"]+\.js)['"]/gm

@@ -31,7 +31,7 @@ import { withInterrupts } from '../terminal/prompt.js'
 const suffix = '.svcb'
 const operand = { file: { required: true, help: `the bundle, or one of its parts` } } as const
 
-/** The commands that make, check and show a bundle. */
+/** The commands that pack a build, and that make, check and show a bundle. */
 export const commands = {
   bundle: defineCommand({
     options: {
@@ -151,6 +151,29 @@ export const commands = {
       await withBundle(path, async bundle => {
         context.output.result(options.json, bundle.manifest, () => linesOf(bundle))
       })
+    }
+  }),
+
+  build: defineCommand({
+    options: {
+      env: sharedOptions.env,
+      ...packOptions,
+      file: option('path', 'path of the archive to write', { default: '.deploy-archive.zip' }),
+      json: toggle('print {path, bytes, files, sha256} as JSON')
+    },
+    details: 'Writes the archive that "svc push" would upload. The built-in ignore rules include its default name.',
+    examples: [
+      ['build', 'pack the files that svc.config.json names into .deploy-archive.zip'],
+      ['build --out dist --file /tmp/site.zip', 'pack another directory into another file']
+    ],
+    async run({ options }, context) {
+      const config = await packConfiguration(context, options)
+      await listIgnored(context, config, options)
+      const path = resolve(context.cwd, options.file)
+      const { bytes, files, sha256 } = await withInterrupts(context.host, signal =>
+        packProject(context, config, { path, signal })
+      )
+      context.output.result(options.json, { path, bytes, files, sha256 }, path)
     }
   })
 } satisfies Family

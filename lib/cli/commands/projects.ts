@@ -6,9 +6,17 @@ import { type BulkOutcome, maxBulk } from '../../model/bulk.js'
 import { sharedNames, type ShownProject } from '../../model/project.js'
 import type { Marks, Waiting } from '../../model/marks.js'
 import { findProject } from '../client/named-project.js'
-import { type AdminOptions, openAdmin, projectIdOf } from '../client/session.js'
+import { type AdminOptions, openAdmin, projectIdOf, openProject } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage } from '../command.js'
-import { adminDetails, adminOptions, projectOperand, projectJson, sharedOptions } from '../common-options.js'
+import {
+  adminDetails,
+  adminOptions,
+  projectOperand,
+  projectJson,
+  sharedOptions,
+  projectDetails,
+  serverOptions
+} from '../common-options.js'
 import {
   describeProject,
   policyField,
@@ -24,7 +32,7 @@ import { printMatrix } from '../terminal/matrix.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 
-/** The commands for projects and their settings. */
+/** The commands for projects, their settings, and the components that are in place in them. */
 export const commands = {
   list: defineCommand({
     options: {
@@ -240,6 +248,53 @@ export const commands = {
       context.output.print(`Deleted ${describeProject(project)}. The files in its target directory were kept`)
       return exitCodes.success
     }
+  }),
+
+  'search-components': defineCommand({
+    operands: { name: { required: true, help: 'part of the name or of the package URL, whatever its case' } },
+    options: {
+      version: option('version', 'only this version; 2.14 also finds 2.14.1'),
+      ...serverOptions,
+      json: toggle('print the answer as JSON')
+    },
+    details:
+      'Searches the lists of components (SBOM) that were sent with the releases that are in place now, on the server and on\n' +
+      'nodes. It says which projects have sent none, because nothing is known of these. A deploy token searches its own\n' +
+      `project. The exit code is 1 if nothing was found.\n\n${projectDetails('viewer')}`,
+    examples: [
+      ['search-components log4j', 'find every release in place that contains it'],
+      ['search-components log4j-core --version 2.14', 'find 2.14, 2.14.0 and 2.14.1']
+    ],
+    async run({ options, operands }, context) {
+      const { version, json, ...server } = options
+      const { output } = context
+      const { client } = await openProject(context, server)
+      const answer = await client.call('GET /api/components', {
+        query: { name: operands.name, ...(version !== undefined && { version }) }
+      })
+      const { components, unknown, searched, truncated } = answer
+      if (json) output.json(answer)
+      else {
+        output.list(false, components, {
+          empty: `Not found in ${searched === 1 ? 'the list' : `the ${searched} lists`} of components of what is in place`,
+          columns: [
+            { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 24 },
+            { header: 'COMPONENT', cell: ({ name }) => name, shrinkTo: 16 },
+            { header: 'VERSION', cell: ({ version }) => version ?? '-' },
+            { header: 'RELEASE', cell: ({ deployId }) => deployId },
+            { header: 'SINCE', cell: ({ since }) => relativeTime(since, Date.now()), drop: 'last' },
+            { header: 'WHERE', cell: each => componentPlaceOf(each), shrinkTo: 10, drop: 'last' }
+          ]
+        })
+        if (truncated) output.note(`Only the first ${components.length} are listed`)
+        if (unknown.length > 0) {
+          const names = unknown.slice(0, shownProjects).map(({ projectName }) => oneLine(projectName))
+          const more = unknown.length - names.length
+          output.note(`Without a list of components: ${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`)
+        }
+      }
+      return components.length === 0 ? exitCodes.failed : exitCodes.success
+    }
   })
 } satisfies Family
 
@@ -290,4 +345,21 @@ function placeOf({ id, deployPath }: ShownProject, { placed }: Marks): string {
   if (found === undefined) return deployPath
   const { first, nodes } = found
   return nodes === 1 ? `on ${first}` : `on ${first} and ${countOf(nodes - 1, 'other node')}`
+}
+
+/** Names of projects in a line of output. */
+const shownProjects = 5
+
+function componentPlaceOf({
+  target,
+  nodes,
+  nodeCount
+}: {
+  target: string | null
+  nodes: string[]
+  nodeCount: number
+}): string {
+  if (nodeCount === 0) return target ?? 'the server'
+  const more = nodeCount - nodes.length
+  return `${nodes.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

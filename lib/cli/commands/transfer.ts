@@ -28,16 +28,17 @@ import {
   toggle,
   usage
 } from '../command.js'
-import { packOptions, sharedOptions } from '../common-options.js'
+import { packOptions, sharedOptions, adminDetails, adminOptions, deploymentOperand } from '../common-options.js'
 import { withProgress } from '../terminal/output.js'
-import { withInterrupts } from '../terminal/prompt.js'
+import { withInterrupts, confirmation } from '../terminal/prompt.js'
 import { humanDuration, splitList, stampedName } from '../terminal/words.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
+import { openAdmin } from '../client/session.js'
 
 /** Time limit for the import, which includes extracting every artifact. */
 const importLimitMs = 24 * 60 * 60_000
 
-/** The commands for export packages. */
+/** The commands for export packages, and for kept archives. */
 export const commands = {
   export: defineCommand({
     options: {
@@ -143,6 +144,32 @@ export const commands = {
       else report(context, result)
       if (options['dry-run'] && !options.json) reportBrought(context, result.brings)
       return result.artifacts.failed.length > 0 ? exitCodes.failed : exitCodes.success
+    }
+  }),
+
+  'archive delete': defineCommand({
+    operands: { deployId: deploymentOperand },
+    options: {
+      force: toggle('also delete an archive that an exact undo needs'),
+      yes: { ...sharedOptions.yes, help: 'do not ask; required without a terminal' },
+      json: sharedOptions.json,
+      ...adminOptions
+    },
+    details: `Nobody can roll back to the deployment afterwards. Its record, output and list of files stay. Refused while the
+archive is needed: the deployment is in progress, its files are in the target, or nodes
+get it.\n\n${adminDetails('admin')}`,
+    examples: [['archive delete dep_abcdefghijklmnop', 'delete the archive after confirmation']],
+    async run({ options, operands: { deployId } }, context) {
+      const isSure = confirmation(context, { yes: options.yes, what: 'Deleting an archive', done: 'deleted' })
+      const { client } = await openAdmin(context, options)
+      if (!(await isSure(`Delete the archive of ${deployId}? Nobody can roll back to it afterwards.`)))
+        return exitCodes.failed
+      const answer = await client.call('DELETE /api/deployments/:id/archive', {
+        id: deployId,
+        query: { force: options.force ? 'true' : undefined }
+      })
+      context.output.result(options.json, answer, `Deleted the archive of ${deployId}`)
+      return exitCodes.success
     }
   })
 } satisfies Family
