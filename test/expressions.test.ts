@@ -42,7 +42,7 @@ const places: Readonly<Record<string, string>> = {
   'lib/base/config/files.ts: new RegExp(`${string.source}|${number.source}|true|false|nul': read,
   'lib/fleet/agent/agent.ts: live.search(projectId, stopping.signal)': noText,
   'lib/http/core/dispatch.ts: this.#router.match(exchange.method, path)': noText,
-  'lib/cli/wire-names.ts: new RegExp(`(?<![\\\\w"])${name}(?![\\\\w"])`, \'g\')': fixed,
+  'lib/cli/suggestions.ts: new RegExp(`(?<![\\\\w"])${name}(?![\\\\w"])`, \'g\')': fixed,
   "lib/core/install/guard.ts: new RegExp( '^/etc/((nginx|apache2|httpd|caddy|haproxy|light": fixed,
   "lib/core/install/helper-answers.ts: new RegExp(`^${name}:\\\\s*([\\\\d\\\\s]*?)$`, 'm')": fixed,
   "lib/core/install/helper-answers.ts: new RegExp(`^${name}:\\\\s*(\\\\w+)$`, 'm')": fixed,

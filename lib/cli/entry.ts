@@ -1,7 +1,6 @@
 // Static imports are types and the table of commands only, so that "svc --help" loads nothing but this file, the table
 // and the help.
-import type { Host } from './host.js'
-import type { Command, CommandRow } from './command.js'
+import type { Host, Command, CommandRow } from './command.js'
 import { commandGroups, commands, topics } from './command-table.js'
 
 /** Runs one command line, given without node and script. Returns the exit code; throws only bugs. */
@@ -60,7 +59,7 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
   try {
     const { options, operands, wantsHelp } = parseArgs(words, command.options, command.operands)
     if (wantsHelp) {
-      const { renderCommand } = await import('./command-help.js')
+      const { renderCommand } = await import('./help.js')
       await output.write(renderCommand(row, command))
       return exitCodes.success
     }
@@ -99,7 +98,7 @@ function missing(error: unknown): null {
 async function explain(error: unknown, command: Command): Promise<{ exitCode: number; sentence: string }> {
   const [{ Refusal, sentenceOf }, { inOptions }] = await Promise.all([
     import('../base/errors.js'),
-    import('./wire-names.js')
+    import('./suggestions.js')
   ])
   if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: inOptions(error, command) }
   if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: sentenceOf(error) }

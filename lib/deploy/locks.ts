@@ -3,8 +3,7 @@ import { type Clock, instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
 import { type Actor, type AuditEvent, systemActor } from '../model/audit.js'
-import { changes } from '../model/changes.js'
-import type { Readers } from '../model/readers.js'
+import { changes, type Readers } from '../model/readers.js'
 import {
   type ListedLock,
   type ListedMaintenance,

@@ -3,7 +3,7 @@ import type { Ids } from '../base/digests.js'
 import { invalid, nameTaken, notFound, Refusal } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { beyondDefaults, changes } from '../model/changes.js'
+import { beyondDefaults, changes, type Readers } from '../model/readers.js'
 import type { DeploymentRow, DeploymentStatus, FinalStatus, RanScript } from '../model/deployment.js'
 import { changePolicy, type GivenPolicy, type PolicyChanges, policyOf } from '../model/policy.js'
 import type { ProjectScope } from '../model/access.js'
@@ -20,7 +20,6 @@ import {
   projectReaders,
   type RecentScripts
 } from '../model/project.js'
-import type { Readers } from '../model/readers.js'
 import { checkSeen, type Seen } from '../model/setting.js'
 import { checkRights } from '../core/proc/identity.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'

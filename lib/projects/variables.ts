@@ -3,8 +3,7 @@ import { countOf } from '../base/text.js'
 import { Refusal, invalid } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
-import { changes } from '../model/changes.js'
-import type { Readers } from '../model/readers.js'
+import { changes, type Readers } from '../model/readers.js'
 import {
   type GivenVariable,
   maxVariables,

@@ -1,6 +1,6 @@
 import type { Client } from '../client/client.js'
 import { waitingRows } from '../../base/shared/api.js'
-import { listDeployments } from '../client/deployments.js'
+import { listDeployments } from '../client/runs.js'
 import { heldOf } from '../terminal/deployments.js'
 import { readCheckpoint, readNote } from '../../core/audit/signed-note.js'
 import type { Verdict } from '../../core/audit/verifier.js'

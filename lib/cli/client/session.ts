@@ -15,8 +15,7 @@ import type { Context } from '../command.js'
 import { flagsOf, projectHint } from '../hints.js'
 import { ask, canAsk, choose, confirm, readTokenOption } from '../terminal/prompt.js'
 import { type Client, createClient } from './client.js'
-import { withNearNames } from './near-names.js'
-import { isProjectId, projectIdOfWord, whoami } from './named-project.js'
+import { withNearNames, isProjectId, projectIdOfWord, whoami } from './named-project.js'
 
 /** The configuration of a command, merged and by layer. */
 interface Configuration {

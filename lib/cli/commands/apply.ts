@@ -6,7 +6,7 @@ import { defineCommand, type Family, option, toggle, usage, type Context, exitCo
 import { adminDetails, adminOptions, serverFileName, sharedOptions } from '../common-options.js'
 import { receiptOption, type Wishes } from '../push-options.js'
 import { variables, formFields } from '../pack/push-fields.js'
-import { newestBefore } from '../client/deployments.js'
+import { newestBefore } from '../client/runs.js'
 import { locateHome } from '../../base/config/home.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { formatBytes, isRefused } from '../../base/shared/api.js'

@@ -1,4 +1,4 @@
-import { listDeployments } from '../client/deployments.js'
+import { listDeployments } from '../client/runs.js'
 import { whoami } from '../client/named-project.js'
 import { oneLine } from '../../base/text.js'
 import { listEnvironments, maySend, plainEnvironment } from '../../base/config/client-config.js'

@@ -1,6 +1,5 @@
 import type { Client } from '../client/client.js'
-import { followRun } from '../client/runs.js'
-import { componentCount, listDeployments, marksOf, readDeployment, rolloutOf } from '../client/deployments.js'
+import { followRun, componentCount, listDeployments, marksOf, readDeployment, rolloutOf } from '../client/runs.js'
 import { spawn } from 'node:child_process'
 import { countOf, oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'
@@ -17,7 +16,7 @@ import {
   type ProjectWish,
   serverUrlOf
 } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, type Host } from '../command.js'
 import {
   deploymentOperand,
   deploymentOptions,
@@ -28,7 +27,6 @@ import {
 } from '../common-options.js'
 import { releaseLine } from '../fleet/nodes.js'
 import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
-import type { Host } from '../host.js'
 import { withMaskedToken } from '../project-options.js'
 import { deploymentColumns, headline, paintStatus, projectState } from '../terminal/deployments.js'
 import { withInterrupts } from '../terminal/prompt.js'

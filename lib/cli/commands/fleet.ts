@@ -21,7 +21,7 @@ import {
   readLabels
 } from '../fleet/nodes.js'
 import { handOver, outOption } from '../named-tokens.js'
-import { isLocalAddress } from '../system-user.js'
+import { isLocalAddress } from '../project-options.js'
 import { confirmation, readTokenOption } from '../terminal/prompt.js'
 import { minuteOf, splitList } from '../terminal/words.js'
 import { resolve } from 'node:path'

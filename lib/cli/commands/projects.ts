@@ -1,4 +1,4 @@
-import { marksOf, newestDeployments, noMarks } from '../client/deployments.js'
+import { marksOf, newestDeployments, noMarks } from '../client/runs.js'
 import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { ListedDeployment } from '../../model/deployment.js'
@@ -24,11 +24,12 @@ import {
   projectFieldNames,
   projectFields,
   projectOptions,
-  withMaskedToken
+  withMaskedToken,
+  checkUserName,
+  ensureUser
 } from '../project-options.js'
-import { checkUserName, ensureUser } from '../system-user.js'
 import { originWords, paintStatus, projectState, shownMessage } from '../terminal/deployments.js'
-import { printMatrix } from '../terminal/matrix.js'
+import { printMatrix } from '../terminal/columns.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
 

@@ -1,6 +1,5 @@
 import type { Client } from '../client/client.js'
-import { planRun, startRun } from '../client/runs.js'
-import { listDeployments, readDeployment } from '../client/deployments.js'
+import { planRun, startRun, listDeployments, readDeployment } from '../client/runs.js'
 import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import type { Deployment } from '../../model/deployment.js'

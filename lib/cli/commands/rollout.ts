@@ -7,8 +7,17 @@ import {
   type RolloutEvent
 } from '../../model/rollout.js'
 import { openProject, projectIdOf, type AdminOptions } from '../client/session.js'
-import { type Host, isScreen } from '../host.js'
-import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
+import {
+  type Host,
+  isScreen,
+  type Context,
+  defineCommand,
+  exitCodes,
+  type Family,
+  number,
+  option,
+  toggle
+} from '../command.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { countWords, paintState, rolloutLines, stateWords, errorLine } from '../fleet/wave-view.js'
 import { type GivenOptions, nextLine, detachedLine } from '../hints.js'

@@ -30,12 +30,13 @@ import {
   noSecret,
   order,
   type Planning,
-  type Wish
-} from '../server-file/planning.js'
-import { fileOf, readServer, type ServerState } from '../server-file/state.js'
+  type Wish,
+  fileOf,
+  readServer,
+  type ServerState
+} from '../server-file/state.js'
 import { confirmation } from '../terminal/prompt.js'
-import { beyondDefaults, changes } from '../../model/changes.js'
-import { hiddenValue, type Readers } from '../../model/readers.js'
+import { beyondDefaults, changes, hiddenValue, type Readers } from '../../model/readers.js'
 import { eventKeys, maskedAddress } from '../../model/setting.js'
 import { targetReaders } from '../../operate/notify/targets.js'
 import { type AuditedLabel, labelReaders } from '../../projects/projects.js'

@@ -13,8 +13,7 @@ import { type Context, defineCommand, type Family, toggle, usage, exitCodes, opt
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { readSecret, confirmation, mustAsk } from '../terminal/prompt.js'
 import { isSameName } from '../../model/project.js'
-import { projectNamesOf } from '../client/named-project.js'
-import { nearOr } from '../client/near-names.js'
+import { projectNamesOf, nearOr } from '../client/named-project.js'
 import { projectIdsOf, projectsOption, scopeOf } from '../named-tokens.js'
 import { splitList } from '../terminal/words.js'
 

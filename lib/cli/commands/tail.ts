@@ -6,8 +6,10 @@ import { findProject } from '../client/named-project.js'
 import { openAdmin, projectIdOf } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions, timeOption } from '../common-options.js'
-import { createLogApi, type LogApi, type LogPlace } from '../log/log-api.js'
 import {
+  createLogApi,
+  type LogApi,
+  type LogPlace,
   createLinePrinter,
   createLineReader,
   jsonLine,

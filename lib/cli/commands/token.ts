@@ -8,7 +8,7 @@ import {
   type ReportedToken,
   tokenLimits
 } from '../../model/access.js'
-import { listDeployments } from '../client/deployments.js'
+import { listDeployments } from '../client/runs.js'
 import { projectNamesOf } from '../client/named-project.js'
 import { openAdmin } from '../client/session.js'
 import { defineCommand, exitCodes, type Family, number, option, toggle, usage, type Context } from '../command.js'
@@ -33,7 +33,7 @@ import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type Dotenv, readDotenv } from '../../base/config/files.js'
 import { locateHome } from '../../base/config/home.js'
-import { withLocalApi } from '../client/opened.js'
+import { withLocalApi } from '../client/local.js'
 
 const dayMs = 24 * 60 * 60_000
 

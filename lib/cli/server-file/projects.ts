@@ -1,11 +1,10 @@
 /* The projects of a plan, with their variables. */
 import { Refusal } from '../../base/errors.js'
 import { pick } from '../../base/fields.js'
-import { beyondDefaults, changes } from '../../model/changes.js'
+import { beyondDefaults, changes, hiddenValue, type Readers } from '../../model/readers.js'
 import { changePolicy, type GivenPolicy, type PolicyChanges } from '../../model/policy.js'
 import { isSameName, projectReaders, nameKey } from '../../model/project.js'
 import { projectFields } from '../../model/project-fields.js'
-import { hiddenValue, type Readers } from '../../model/readers.js'
 import type { FileVariable } from './format.js'
 import {
   add,
@@ -19,9 +18,7 @@ import {
   order,
   type Planning,
   type ProjectWish,
-  type Server
-} from './planning.js'
-import {
+  type Server,
   type KeptProject,
   shownProject,
   usualProject,

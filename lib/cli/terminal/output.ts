@@ -2,7 +2,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import { type Column, cutToWidth, renderTable, widthOf } from './columns.js'
 import { cleanText, createCleaner, plainText } from './terminal-text.js'
 import { humanDuration } from './words.js'
-import { type Host, isScreen } from '../host.js'
+import { type Host, isScreen } from '../command.js'
 
 /** An internal error of the server: `message` names the operation, and `error` is the thrown value. */
 export interface Fault {

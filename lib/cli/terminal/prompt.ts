@@ -2,8 +2,7 @@ import { createInterface } from 'node:readline'
 import { readAtMost } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
-import { type Host, isCi } from '../host.js'
-import type { Context } from '../command.js'
+import { type Host, isCi, type Context } from '../command.js'
 import { plainText } from './terminal-text.js'
 
 const maxSecretBytes = 64 * 1024

@@ -4,8 +4,7 @@ import { invalid, nameTaken, notFound, Refusal } from '../../base/errors.js'
 import { writeChanges } from '../../base/shared/audit-changes.js'
 import { isInScope, type ProjectScope } from '../../model/access.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
-import { beyondDefaults, changes } from '../../model/changes.js'
-import type { Readers } from '../../model/readers.js'
+import { beyondDefaults, changes, type Readers } from '../../model/readers.js'
 import {
   type Enrollment,
   fleetLimits,

@@ -6,9 +6,8 @@ import { Refusal, invalid, notFound } from '../../base/errors.js'
 import { writeChanges } from '../../base/shared/audit-changes.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import type { BulkOutcome } from '../../model/bulk.js'
-import { beyondDefaults, changes } from '../../model/changes.js'
+import { beyondDefaults, changes, type Readers } from '../../model/readers.js'
 import type { LogKind, LogSource } from '../../model/log-source.js'
-import type { Readers } from '../../model/readers.js'
 import type { Store, Transaction } from '../../core/store/database.js'
 import {
   deleteLogSource,

@@ -14,7 +14,7 @@ import {
   readSecret,
   withInterrupts
 } from '../../../lib/cli/terminal/prompt.js'
-import type { Host } from '../../../lib/cli/host.js'
+import type { Host } from '../../../lib/cli/command.js'
 
 /** A host on which `typed` is typed, all at once; what is a terminal of it, and what was said. */
 function hostOf(typed: string | Buffer, { stdin = true, stderr = true, env = {} } = {}) {

@@ -24,7 +24,7 @@ const sites: Record<string, string> = {
   'cli/service/running.ts': 'runProcess: systemd-notify, tried below',
   'cli/service/supervision.ts':
     'spawn: svc itself by another runtime; it is configured by its environment. runProcess: pm2, which starts svc. Both tried below',
-  'cli/system-user.ts': 'execFile: useradd, without a variable of svc; tried in test/cli/system-user.test.ts',
+  'cli/project-options.ts': 'execFile: useradd, without a variable of svc; tried in test/cli/project-options.test.ts',
   'deploy/gate.ts':
     'runProcess: commands of checks, with the environment of the scripts; tried in test/deploy/gate.test.ts',
   'deploy/scripts/scripts.ts': 'runProcess: scripts of deployments, tried below',

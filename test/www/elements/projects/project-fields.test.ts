@@ -10,7 +10,7 @@ import {
   pushWords,
   tokenHint
 } from '../../../../www/elements/projects/project-fields.js'
-import { checkUserName } from '../../../../lib/cli/system-user.js'
+import { checkUserName } from '../../../../lib/cli/project-options.js'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
