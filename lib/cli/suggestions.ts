@@ -113,14 +113,20 @@ export function meantBy(
   return listed[0] ?? family[0] ?? closest(first, names) ?? begun
 }
 
+/** The option that gives what a refusal asks for, by its code. The server does not know it: its sentence is also shown in the panel. */
+const liftedBy: Readonly<Record<string, string>> = { outside_window: 'override' }
+
 /**
  * Returns the sentence of a refusal with the option of a command in place of the field of the request, which its user has
  * never seen: `"seconds" is 8553600: must be between 60 and 604800` becomes `--for is 99d: must be between 1m and 7d`.
  */
 export function inOptions(
-  { kind, message, field }: Pick<Refusal, 'kind' | 'message' | 'field'>,
+  { kind, code, message: said, field }: Pick<Refusal, 'kind' | 'code' | 'message' | 'field'>,
   { fields = {}, options, operands }: Pick<Command, 'fields' | 'options' | 'operands'>
 ): string {
+  const lifting = liftedBy[code]
+  const message =
+    lifting !== undefined && Object.hasOwn(options, lifting) ? `${said}. --${lifting} gives the reason` : said
   // Wrong usage is found here, and names what was typed.
   if (field === undefined || kind === 'usage') return message
   const name = field.replace(/\[\d+\]$/, '')

@@ -34,7 +34,7 @@ export function refuseOutside({ name, policy }: Policied, override: string | nul
   const { reason, opensAtMs } = opening
   const why = reason === null ? `deployments begin ${windowWords(windows)}` : `no deployments now ("${reason}")`
   const next = opensAtMs === null ? 'No window opens within a year' : `The next window opens at ${minute(opensAtMs)}`
-  const advice = 'Somebody with the role operator can give a reason to deploy now (--override)'
+  const advice = 'Somebody with the role operator can give a reason to deploy now'
   const sentence = `Project ${name} is outside of its windows: ${why}. ${next}. ${advice}`
   const wait = opensAtMs === null ? {} : { retryAfterSeconds: Math.ceil((opensAtMs - nowMs) / 1000) }
   throw new Refusal('conflict', 'outside_window', sentence, wait)

@@ -123,6 +123,46 @@ t.test('a refused plan cannot be deployed, and a failed one leaves the old way',
   )
 })
 
+t.test('a reason opens the windows of the project, with a plan and without one', { skip }, async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('storefront')
+  const freeze = [{ from: '2020-01-01', to: '2100-01-01', reason: 'audit' }]
+  await stage.client.put(`/api/projects/${project.id}`, { policy: { windows: { allow: [], freeze, tz: 'UTC' } } })
+  const address = `projects/${project.id}`
+  const { page, watch } = await openDuring(t, browser, stage.url, address, stillDesktop)
+  const why = asked(page).getByLabel('Why outside of the windows')
+
+  await files(page).setInputFiles(await zipFile(first))
+  await asked(page).getByText('no deployments now ("audit")').waitFor()
+  t.ok(await deploy(page).isDisabled())
+  t.notMatch(await asked(page).textContent(), /--override/, 'no option of the command line')
+  await why.fill('the site is down')
+  t.same(await survey(page), [], 'readable and named')
+  await photograph(page, 'outside-desktop')
+  await why.press('Tab')
+  await asked(page).locator('button.primary:enabled').waitFor()
+  await deploy(page).click()
+  await ended(page, 'success')
+  t.match((await stage.client.get('/api/logs')).body, [{ override: 'the site is down' }])
+
+  // Without a plan, as for nodes, the server is asked what it would refuse.
+  await page.route('**/api/deploy/plan*', route =>
+    route.fulfill({ status: 404, json: { success: false, error: 'Not found', code: 'not_found' } })
+  )
+  await open(page, `${stage.url}/${address}`)
+  await files(page).setInputFiles(await zipFile(first))
+  await why.waitFor()
+  t.ok(await deploy(page).isDisabled())
+  await why.fill('still down')
+  await deploy(page).click()
+  await ended(page, 'success')
+  t.match((await stage.client.get('/api/logs')).body, [{ override: 'still down' }, {}])
+  t.same(
+    watch.complaints.filter(line => !/404|409/.test(line)),
+    []
+  )
+})
+
 for (const [language, words] of Object.entries({
   en: [
     'Remove also what svc did not put there',

@@ -78,8 +78,13 @@ t.test('a refusal names the option of a field', async t => {
     ['name', 'The name "x" is already used', 'The name "x" is already used'],
     ['other', '"other" is missing', '"other" is missing']
   ]
-  for (const [field, message, shown] of cases) t.equal(inOptions({ kind: 'invalid', field, message }, command), shown)
-  t.equal(inOptions({ kind: 'usage', field: 'name', message: '"name" is' }, command), '"name" is')
+  for (const [field, message, shown] of cases)
+    t.equal(inOptions({ kind: 'invalid', code: 'invalid_field', field, message }, command), shown)
+  t.equal(inOptions({ kind: 'usage', code: 'usage', field: 'name', message: '"name" is' }, command), '"name" is')
+  const outside = { kind: 'conflict', code: 'outside_window', message: 'Give a reason', field: undefined } as const
+  const withOption = { ...command, options: { override: row } }
+  t.equal(inOptions(outside, withOption), 'Give a reason. --override gives the reason')
+  t.equal(inOptions(outside, command), 'Give a reason', 'a command without the option does not name it')
 })
 
 t.test('the options that commands name for fields exist', async t => {

@@ -246,6 +246,8 @@ export interface Sayings {
     message: string
     /** The plan that was shown; null without one. */
     planId: string | null
+    /** Why it begins outside of the windows of the project; null: it does not. */
+    override: string | null
     /** The tree of the entries; null if it was not digested. */
     tree: DigestedTree | null
     /** The key that signs it; null: nothing does. */

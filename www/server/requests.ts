@@ -103,6 +103,8 @@ export interface PlanWishes {
   pruneAll: boolean
   /** Remove also what svc did not put there. */
   pruneForeign: boolean
+  /** Why it begins outside of the windows of the project; null: it does not. */
+  override: string | null
 }
 
 /** Returns what a deployment of a tree would do. */
@@ -112,7 +114,12 @@ export function requestPlan(
   { body, isGzip, wishes, signal }: PlanBody & { wishes: PlanWishes; signal: AbortSignal }
 ): Promise<PlanAnswer> {
   const prune = wishes.pruneForeign ? 'foreign' : wishes.pruneAll ? 'force' : undefined
-  const query = { projectId, force: wishes.force ? ('1' as const) : undefined, prune } as const
+  const query = {
+    projectId,
+    force: wishes.force ? '1' : undefined,
+    prune,
+    override: wishes.override ?? undefined
+  } as const
   const headers: Record<string, string> = { 'x-svc-time': String(Date.now()) }
   if (isGzip) headers['content-encoding'] = 'gzip'
   return ask('POST', placeOf('POST /api/deploy/plan', { query }), { body, headers, signal })

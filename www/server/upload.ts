@@ -16,6 +16,8 @@ export interface UploadOptions {
   provenance: Provenance
   /** The plan that the deployment is held to, if there is one. */
   planId: string | null
+  /** Why it begins outside of the windows of the project; null: it does not. */
+  override: string | null
   /** Set if the archive contains only what has changed since a release. */
   changes: Pick<Changes, 'base' | 'treeSha256' | 'delta'> | null
   /** The statement about the release, and its signature. */
@@ -56,12 +58,22 @@ export function upload(options: UploadOptions): Promise<string> {
   })
 }
 
-function formOf({ projectId, message, provenance, planId, changes, attached, file }: UploadOptions): FormData {
+function formOf({
+  projectId,
+  message,
+  provenance,
+  planId,
+  override,
+  changes,
+  attached,
+  file
+}: UploadOptions): FormData {
   const form = new FormData()
   form.set('projectId', projectId)
   if (message !== '') form.set('message', message)
   form.set('provenance', JSON.stringify(provenance))
   if (planId !== null) form.set('planId', planId)
+  if (override !== null) form.set('override', override)
   if (changes !== null) {
     form.set('base', changes.base)
     form.set('treeSha256', changes.treeSha256)

@@ -8,6 +8,7 @@ import { readDeployments, type RollbackWish, startDeployment } from '../../serve
 import { html, icon, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { field, question, type Question, Submission, submitted } from '../base/form.js'
+import { overrideField } from './override-field.js'
 import { deploymentWords, isGoing, wayBackOf } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
 import { may, mayDecide } from '../../state/session.js'
@@ -485,18 +486,8 @@ function promotionWords(
       </select>
     </div>
     ${to === '' ? null : changes(plan, false, true)}
-    ${plan?.problem?.code === 'outside_window' && may('rollback') ? overrideField() : null}
+    ${plan?.problem?.code === 'outside_window' && may('rollback') ? overrideField('rollback') : null}
     ${reasonField()}`
-}
-
-function overrideField(): Template {
-  return field({
-    form: 'rollback',
-    name: 'override',
-    label: t('Why outside of the windows'),
-    hint: t('The record and the audit log keep it. Without it, the promotion is refused until the next window.'),
-    maxLength: maxReason
-  })
 }
 
 function reasonField(): Template {

@@ -16,7 +16,7 @@ import {
 import { readZip } from '../../archive/read-zip.js'
 import type { PackEntry } from '../../archive/zip.js'
 import type { DigestedTree, digestDropped } from '../../archive/plan-tree.js'
-import { mayLoosen } from '../../state/session.js'
+import { may, mayLoosen } from '../../state/session.js'
 import { isRefused, formatBytes } from '../../shared/api.js'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { ShownProject as Project } from '../../../lib/model/project.js'
@@ -27,6 +27,7 @@ import type { planView } from './plan-view.js'
 import { html, icon, type Template } from '../../dom/html.js'
 import { countWords, numberWords, t, errorWords } from '../../words/t.js'
 import { field, question } from '../base/form.js'
+import { overrideField } from './override-field.js'
 import { SvcLog } from '../logs/svc-log.js'
 import { SvcSign } from './svc-sign.js'
 
@@ -41,7 +42,11 @@ const shownNames = 5
 const tellEvery = 250
 /** Number of steps in which the progress of reading is shown. */
 const progressSteps = 100
-const noWishes: PlanWishes = { force: false, pruneAll: false, pruneForeign: false }
+const noWishes: PlanWishes = { force: false, pruneAll: false, pruneForeign: false, override: null }
+
+const noOffers = { force: false, pruneAll: false, pruneForeign: false, override: false }
+/** The code of what only a reason lifts. */
+const outside = 'outside_window'
 
 /** The contents of the choice. */
 interface Seen extends Contents {
@@ -130,7 +135,7 @@ export class SvcPack extends SvcElement {
   #planBody: (PlanBody & { tree: DigestedTree }) | null = null
   #wishes: PlanWishes = noWishes
   /** Whether the reader may want these: they were needed once, and the boxes stay. */
-  #offers: PlanWishes = noWishes
+  #offers: Record<keyof PlanWishes, boolean> = noOffers
   #hasToFocus = false
   /** What is asked of releases; null: no signature. */
   #demand: SignatureDemand | null = null
@@ -176,6 +181,7 @@ export class SvcPack extends SvcElement {
             ? null
             : html`<svc-sign .demand="${this.#demand}" @signerchange="${(event: Event) => this.#signs(event as Said<'signerchange'>)}"></svc-sign>`
         }
+        ${refusal === null && this.#offers.override ? this.#overrideLine() : null}
         ${field({
           form: 'pack',
           name: 'message',
@@ -301,7 +307,8 @@ export class SvcPack extends SvcElement {
     this.#planned = { state: 'none' }
     this.#planBody = null
     this.#isPlanless = false
-    this.#wishes = this.#offers = noWishes
+    this.#wishes = noWishes
+    this.#offers = noOffers
     this.update()
     try {
       const seen = await (this.chosen.kind === 'zip'
@@ -359,13 +366,15 @@ export class SvcPack extends SvcElement {
     const { entries, bytes } = this.#seen
     const planId = this.#planned.state === 'planned' ? this.#planned.plan.planId : null
     const tree = this.#planBody?.tree ?? null
-    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId, tree, signer: this.#signer }))
+    const { override } = this.#wishes
+    this.dispatchEvent(said('packwanted', { entries, bytes, message, planId, override, tree, signer: this.#signer }))
   }
 
   /** Whether the plan is not known yet, or says that the deployment would be refused. */
   get #mustWait(): boolean {
     const planned = this.#planned
     if (planned.state === 'planned') return isRefused(planned.plan)
+    if (this.#offers.override && this.#wishes.override === null) return true
     return planned.state === 'reading' || planned.state === 'asking'
   }
 
@@ -400,7 +409,18 @@ export class SvcPack extends SvcElement {
     }
   }
 
-  #wishBox(wish: keyof PlanWishes, words: string): Template | null {
+  /** The field for the reason. A plan is made again with it, and so is the question what is asked of signatures. */
+  #overrideLine(): Template {
+    const onInput = (text: string): void => {
+      this.#wishes = { ...this.#wishes, override: text.trim() || null }
+      // Without a plan, only the button waits for it.
+      if (this.#planned.state !== 'planned') this.update()
+    }
+    const ask = (): void => void (this.#planned.state === 'planned' ? this.#ask() : this.#askDemand())
+    return html`<div @change="${ask}">${overrideField('pack', onInput)}</div>`
+  }
+
+  #wishBox(wish: Exclude<keyof PlanWishes, 'override'>, words: string): Template | null {
     if (!this.#offers[wish]) return null
     const change = (event: Event): void => {
       this.#wishes = { ...this.#wishes, [wish]: (event.currentTarget as HTMLInputElement).checked }
@@ -457,12 +477,16 @@ export class SvcPack extends SvcElement {
    */
   async #askDemand(): Promise<void> {
     try {
-      const asked = { query: { projectId: this.project.id }, signal: this.signal }
+      const query = { projectId: this.project.id, override: this.#wishes.override ?? undefined }
+      const asked = { query, signal: this.signal }
       const { signatures } = await this.client.call('GET /api/deploy/check', asked)
       this.#demand = signatures === undefined || signatures.require === 'off' ? null : signatures
       this.update()
-    } catch {
+    } catch (error) {
       // Without it, the deployment is possible as before.
+      if ((error as { code?: unknown }).code !== outside || !may('rollback')) return
+      this.#offers = { ...this.#offers, override: true }
+      this.update()
     }
   }
 
@@ -495,7 +519,8 @@ export class SvcPack extends SvcElement {
       this.#offers = {
         force: this.#offers.force || offers.force,
         pruneAll: this.#offers.pruneAll || offers.pruneAll,
-        pruneForeign: this.#offers.pruneForeign || offers.pruneForeign
+        pruneForeign: this.#offers.pruneForeign || offers.pruneForeign,
+        override: this.#offers.override || offers.override
       }
       this.#planned = { state: 'planned', plan, modules }
       this.#hasToFocus = true
@@ -525,7 +550,7 @@ export class SvcPack extends SvcElement {
 }
 
 /** Returns what the reader may ask for instead of the policy. */
-function offersOf({ checks, paths, counts }: PlanAnswer, { policy }: Project): PlanWishes {
+function offersOf({ checks, paths, counts }: PlanAnswer, { policy }: Project): Record<keyof PlanWishes, boolean> {
   const mayPrune = mayLoosen(policy.pruneByDeployToken)
   return {
     force:
@@ -533,7 +558,8 @@ function offersOf({ checks, paths, counts }: PlanAnswer, { policy }: Project): P
       policy.drift === 'refuse' &&
       paths.drifted.some(({ overwritten }) => overwritten),
     pruneAll: mayPrune && checks.some(({ name, ok }) => name === 'prune_limit' && !ok),
-    pruneForeign: mayPrune && counts.foreign > 0
+    pruneForeign: mayPrune && counts.foreign > 0,
+    override: may('rollback') && checks.some(({ code, ok }) => code === outside && !ok)
   }
 }
 

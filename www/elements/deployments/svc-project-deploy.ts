@@ -169,6 +169,8 @@ interface Sending {
   name: string
   message: string
   planId: string | null
+  /** Why it begins outside of the windows of the project. */
+  override: string | null
   /** Null: the file is the whole archive. */
   changes: Changes | null
   /** What was signed, and the signature. */
@@ -383,13 +385,13 @@ export class SvcProjectDeploy extends SvcElement {
     }
   }
 
-  #begin(chosen: Chosen, { entries, bytes, message, planId, tree, signer }: Said<'packwanted'>): void {
+  #begin(chosen: Chosen, { entries, bytes, message, planId, override, tree, signer }: Said<'packwanted'>): void {
     this.#chosen = null
     const name = chosen.kind === 'zip' ? chosen.file.name : nameOf(chosen.found)
     void this.#work(async signal => {
       const isSigned = signer !== null && tree !== null
       const attached = isSigned ? await this.#sign(signer, { treeSha256: tree.treeSha256, message }) : null
-      const asked = { name, message, planId, changes: null, attached, signal }
+      const asked = { name, message, planId, override, changes: null, attached, signal }
       if (chosen.kind === 'zip') return this.#send(chosen.file, asked)
       if (entries === null) return
       const changes = tree === null ? null : await this.#findChanges(tree, signal)
@@ -447,7 +449,7 @@ export class SvcProjectDeploy extends SvcElement {
     this.update()
   }
 
-  async #send(file: File, { name, message, planId, changes, attached, signal }: Sending): Promise<void> {
+  async #send(file: File, { name, message, planId, override, changes, attached, signal }: Sending): Promise<void> {
     let sentBytes = 0
     const onProgress = (doneBytes: number, totalBytes: number): void => {
       sentBytes = doneBytes
@@ -467,6 +469,7 @@ export class SvcProjectDeploy extends SvcElement {
         message: (message || name).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' '),
         provenance: { ...nothingKnown, by: this.by === '' ? null : this.by },
         planId,
+        override,
         changes,
         attached,
         onProgress: content instanceof File ? onProgress : () => {},

@@ -388,8 +388,8 @@ export const words: Words = {
   Commit: '提交',
   'Reason (optional)': '原因（可选）',
   'Why outside of the windows': '为何在时间窗口之外部署',
-  'The record and the audit log keep it. Without it, the promotion is refused until the next window.':
-    '记录和审计日志会保留此原因。若不填写，在下一个时间窗口之前提升会被拒绝。',
+  'The record and the audit log keep it. Without it, the deployment is refused until the next window.':
+    '记录和审计日志会保留此原因。若不填写，在下一个时间窗口之前部署会被拒绝。',
   'Changed files': '更改的文件',
   'Comparing with the files on the server…': '正在与服务器上的文件比较…',
   '{deployments} undone: {files} brought back, {removed} removed.':
