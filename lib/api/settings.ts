@@ -25,6 +25,7 @@ import {
   kindDomains,
   notificationKinds,
   type NotificationTargetView,
+  settingsTargetId,
   telemetryEvents
 } from '../model/setting.js'
 import { archiveSums } from './client.js'
@@ -53,6 +54,7 @@ export function settingsHandlers({ settings, status, webhook, publicUrl, proof }
       if (hosts !== undefined && !client.local) checkKeepsName(request, itemsOf(hosts))
       if (allowed !== undefined && !client.local) checkKeepsIn(itemsOf(allowed), client.witnessed)
       await settings.update(values, actor, { seen: expectedTags(request.headers) })
+      if (values.has('webhook_url') || values.has('webhook_secret')) await webhook.retry(settingsTargetId)
       return json({ success: true, message: 'The settings were saved' })
     },
 
@@ -131,7 +133,7 @@ export function notificationTargetHandlers({ notificationTargets: targets, webho
       const fields = readFields(await request.json(), targetFields)
       const change = { ...withoutDuplicates(fields), seen: expectedTags(request.headers) }
       const target = await targets.update(param(request, 'id'), change, request.actor)
-      webhook.retry(target.id)
+      await webhook.retry(target.id)
       return json({ success: true, target })
     },
 

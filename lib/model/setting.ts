@@ -161,7 +161,7 @@ export interface NotificationTargetView
   isFromSettings: boolean
   /** Messages that are not delivered yet. The target of the settings has no queue. */
   queue: NotificationQueue
-  /** The latest message since the start of the server, if the receiver did not take it and it is not sent again. */
+  /** The latest message, if the receiver did not take it and it is not sent again. */
   failure?: NotificationFailure
   /** Null for the target of the settings. */
   createdAt: Instant | null

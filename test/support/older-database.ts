@@ -83,6 +83,7 @@ export async function olderDatabase(path: string): Promise<void> {
     DROP TABLE attestations;
     DROP TABLE signingKeys;
     DROP TABLE toldIncidents;
+    DROP TABLE notificationFailures;
     DROP TABLE waitingMessages;
     DROP TABLE notificationTargets;
     DROP TABLE machineHistory;

@@ -704,6 +704,16 @@ const migrations: Migration[] = [
         projectId TEXT PRIMARY KEY NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
         sequence INTEGER NOT NULL
       ) WITHOUT ROWID;`
+  },
+  {
+    // The target of the settings has no row to refer to.
+    what: 'why notification targets did not take their latest message',
+    sql: `
+      CREATE TABLE notificationFailures (
+        targetId TEXT PRIMARY KEY NOT NULL,
+        at TEXT NOT NULL,
+        reason TEXT NOT NULL
+      ) WITHOUT ROWID;`
   }
 ]
 

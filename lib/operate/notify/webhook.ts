@@ -10,7 +10,8 @@ import {
   type NotificationKind,
   settingsTargetId
 } from '../../model/setting.js'
-import type { Store } from '../../core/store/database.js'
+import type { Store, Transaction } from '../../core/store/database.js'
+import { findFailure, forgetFailure, noteFailure } from '../../core/store/tables/server.js'
 import type { Posted } from '../../http/outgoing/post.js'
 import { readMailAddress } from '../../model/notification-address.js'
 import type { MailText } from './mail.js'
@@ -94,8 +95,8 @@ export class Webhook {
   readonly #lane = createLane(laneLimits)
   readonly #stopping = new AbortController()
   readonly #counts: Record<DeliveryOutcome, number> = { delivered: 0, refused: 0, timeout: 0, network: 0, stopped: 0 }
-  /** The latest message of each target, if it failed for good. */
-  readonly #failures = new Map<string, NotificationFailure>()
+  /** What `#keep` could not store. */
+  readonly #unstored = new Map<string, NotificationFailure | null>()
   #takesMore = true
   readonly #messages: MessageQueue
 
@@ -107,9 +108,8 @@ export class Webhook {
       ids: needs.ids,
       log: needs.log,
       attempt: (to, notification, options) => this.#attemptStored(to, notification, options),
-      delivered: targetId => {
+      delivered: () => {
         this.#counts.delivered++
-        this.#failures.delete(targetId)
       },
       refused: (to, notification, end) => {
         const delivery = { ...neverSent(end.reason), outcome: 'refused' as const, attempts: end.attempts }
@@ -166,9 +166,10 @@ export class Webhook {
     return { ...this.#counts }
   }
 
-  /** Returns the latest message of a target, if it failed for good since the start and nothing was delivered since. */
+  /** Returns the latest message of a target, if it failed for good and nothing was delivered since. */
   failureOf(targetId: string): NotificationFailure | undefined {
-    return this.#failures.get(targetId)
+    const unstored = this.#unstored.get(targetId)
+    return unstored === undefined ? findFailure(this.#needs.store, targetId) : (unstored ?? undefined)
   }
 
   /** Begins to send the stored messages to the targets other than that of the settings. */
@@ -177,9 +178,20 @@ export class Webhook {
   }
 
   /** Tries again at once to send what waits for a target: it was changed, so what failed before says nothing. */
-  retry(targetId: string): void {
-    this.#failures.delete(targetId)
+  async retry(targetId: string): Promise<void> {
     this.#messages.retry(targetId)
+    await this.#keep(targetId, null)
+  }
+
+  /** Stores why the latest message of a target failed; null: it says nothing any more. Never rejects. */
+  async #keep(targetId: string, failure: NotificationFailure | null): Promise<void> {
+    if (failure === null && this.failureOf(targetId) === undefined) return
+    const write = (tx: Transaction): void =>
+      failure === null ? forgetFailure(tx, targetId) : noteFailure(tx, targetId, failure)
+    await this.#needs.store.write(write).then(
+      () => this.#unstored.delete(targetId),
+      () => this.#unstored.set(targetId, failure)
+    )
   }
 
   /** Accepts no more messages, waits `graceMs` for those in progress, then aborts them. */
@@ -342,9 +354,8 @@ export class Webhook {
     { outcome, reason, attempts }: Delivery
   ): Promise<void> {
     this.#counts[outcome]++
-    if (outcome === 'delivered') return void this.#failures.delete(to.id)
-    if (outcome !== 'stopped')
-      this.#failures.set(to.id, { at: instantOf(this.#needs.clock), reason: reason ?? outcome })
+    if (outcome === 'delivered') return this.#keep(to.id, null)
+    if (outcome !== 'stopped') await this.#keep(to.id, { at: instantOf(this.#needs.clock), reason: reason ?? outcome })
     const tried = countOf(attempts, 'attempt')
     const name = to.id === settingsTargetId ? '' : `${to.name}: `
     const detail = `${name}${notification.event} (${notification.trigger}): ${reason}, ${tried}`

@@ -201,6 +201,9 @@ t.test('who fails is named with the reason, in the API, in svc notify list and i
   }
   t.notMatch(listed + JSON.stringify([await shown(), items]), anySecret)
 
+  const failureOf = async (name: string) => (await shown()).find(each => each.name === name)?.failure
+  t.match(await failureOf('revoked'), { reason: /answered 401/ })
+
   // The secret of the receiver has changed: a new one is used at once, and the failure is forgotten.
   const revoked = (
     (await stage.client.get('/api/notification-targets')).body.items as Array<{ id: string; name: string }>
@@ -210,6 +213,7 @@ t.test('who fails is named with the reason, in the API, in svc notify list and i
   const changed = await stage.client.put(`/api/notification-targets/${revoked?.id}`, { secret: 'another-s3cret' })
   t.equal(changed.status, 200)
   t.match(await cli('notify', 'list'), /revoked.*enabled/)
+  t.equal(await failureOf('revoked'), undefined)
   const before = receiver.requests.length
   t.match(await cli('notify', 'test', 'revoked'), /"revoked" answered with status 200/)
   t.equal(receiver.requests.length, before + 1)

@@ -3,6 +3,7 @@ import type { MachineFacts, MachineMinute } from '../../../model/machine.js'
 import {
   eventKeys,
   notificationKinds,
+  type NotificationFailure,
   type NotificationQueue,
   type NotificationTarget,
   type TelemetryCounts,
@@ -169,7 +170,10 @@ export const insertNotificationTarget = targets.insert
 export const updateNotificationTarget = targets.update
 
 /** Removes a target; returns false if there is none. */
-export const deleteNotificationTarget = targets.delete
+export function deleteNotificationTarget(tx: Transaction, id: string): boolean {
+  forgetFailure(tx, id)
+  return targets.delete(tx, id)
+}
 
 /** Returns one target by its id. */
 export const findNotificationTarget = targets.find
@@ -177,6 +181,24 @@ export const findNotificationTarget = targets.find
 /** Returns all targets in the order in which they were added. */
 export function listNotificationTargets(db: Reader): NotificationTarget[] {
   return db.all('SELECT * FROM notificationTargets ORDER BY position').map(targets.read)
+}
+
+const readFailure = rowReader<NotificationFailure>('notificationFailures', { at: text, reason: text })
+
+/** Returns why a target, also that of the settings, did not take its latest message. */
+export function findFailure(db: Reader, targetId: string): NotificationFailure | undefined {
+  const row = db.get('SELECT at, reason FROM notificationFailures WHERE targetId = ?', targetId)
+  return row === undefined ? undefined : readFailure(row)
+}
+
+/** Notes why a target did not take its latest message. */
+export function noteFailure(tx: Transaction, targetId: string, { at, reason }: NotificationFailure): void {
+  tx.run('INSERT OR REPLACE INTO notificationFailures (targetId, at, reason) VALUES (?, ?, ?)', targetId, at, reason)
+}
+
+/** Forgets it: a message was delivered, or the target was changed. */
+export function forgetFailure(tx: Transaction, targetId: string): void {
+  tx.run('DELETE FROM notificationFailures WHERE targetId = ?', targetId)
 }
 
 const readToldKey = valueReader('toldIncidents.key', text)
@@ -219,10 +241,11 @@ export function insertWaitingMessage(tx: Transaction, message: WaitingMessage): 
 /** Writes the fields that are present; returns false if there is no such message. */
 export const updateWaitingMessage = messages.update
 
-/** Removes a message, and sets the number of dropped messages of its target to 0: it was delivered. */
+/** Removes a message that was delivered: nothing that failed before says anything about its target any more. */
 export function deleteDelivered(tx: Transaction, { id, targetId }: Pick<WaitingMessage, 'id' | 'targetId'>): void {
   messages.delete(tx, id)
   tx.run('UPDATE notificationTargets SET dropped = 0 WHERE id = ? AND dropped > 0', targetId)
+  forgetFailure(tx, targetId)
 }
 
 /** Removes a message that its target has refused; returns false if there is none. */

@@ -8,13 +8,16 @@ import {
   deleteWaitingMessage,
   dropAbove,
   dropBefore,
+  findFailure,
   findNotificationTarget,
   firstWaitingMessage,
   insertMachineMinutes,
   insertNotificationTarget,
   insertReport,
   insertWaitingMessage,
+  forgetFailure,
   listNotificationTargets,
+  noteFailure,
   queueOf,
   readMachineHistory,
   readReports,
@@ -168,6 +171,27 @@ t.test('keeps messages in their order, and what the latest attempt said', async 
   await store.write(tx => deleteNotificationTarget(tx, 'ntf_a'))
   t.same(countWaitingMessages(store), { waiting: 0, oldestAt: null })
   t.same(queueOf(store, 'unknown'), { waiting: 0, oldestAt: null, nextAt: null, problem: null, dropped: 0 })
+})
+
+t.test('keeps why a target did not take its latest message until it takes one, or is removed', async t => {
+  const store = await aStore(t)
+  const failures = [
+    { at: '2026-01-02T03:04:05.000Z', reason: 'answered 401' },
+    { at: '2026-01-02T03:04:06.000Z', reason: 'answered 403' }
+  ]
+  await store.write(tx => {
+    insertNotificationTarget(tx, aTargetForWaitingMessages({ id: 'ntf_a' }))
+    for (const failure of failures) for (const id of ['ntf_a', 'settings']) noteFailure(tx, id, failure)
+  })
+  for (const id of ['ntf_a', 'settings']) t.same(findFailure(store, id), failures[1], id)
+  await store.write(tx => deleteDelivered(tx, aMessage('7')))
+  t.equal(findFailure(store, 'ntf_a'), undefined)
+  await store.write(tx => {
+    noteFailure(tx, 'ntf_a', { at: '2026-01-02T03:04:07.000Z', reason: 'answered 404' })
+    deleteNotificationTarget(tx, 'ntf_a')
+    forgetFailure(tx, 'settings')
+  })
+  for (const id of ['ntf_a', 'settings']) t.equal(findFailure(store, id), undefined, id)
 })
 
 t.test('drops the oldest above a number or size, or before a time, and counts them until one is delivered', async t => {
