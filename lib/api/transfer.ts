@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { instantOf } from '../base/clock.js'
-import { oneOf } from '../base/fields.js'
+import { oneOf, unknownKey } from '../base/fields.js'
 import { oneLine } from '../base/text.js'
 import { invalid, isDiskFull, messageOf, reasonOf, Refusal } from '../base/errors.js'
 import { json, type Reply, type Sink } from '../http/core/route.js'
@@ -97,7 +97,7 @@ const optionNames = ['strategy', ...Object.keys(switches)]
 /** Refuses an unknown name: an option that is ignored would change more than was meant. A ticket authorizes the request. */
 function checkName(name: string): void {
   if (optionNames.includes(name) || name === 'ticket') return
-  throw invalid(name, `"${oneLine(name)}" is unknown: expected ${optionNames.join(', ')}`)
+  throw unknownKey(oneLine(name), name, optionNames)
 }
 
 /** Reads the options of an import, which may be in the query or in the form. Refuses two different values. */

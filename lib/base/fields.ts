@@ -1,5 +1,5 @@
 import { invalid, Refusal } from './errors.js'
-import { countOf, invisibleIn, oneLine, unprintableIn } from './text.js'
+import { closest, countOf, invisibleIn, oneLine, unprintableIn } from './text.js'
 
 /**
  * Reads a field: returns the typed value, or refuses with 400 `invalid_field` and a message that names the field.
@@ -43,7 +43,7 @@ export function readRights<S extends Shape>(body: unknown, shape: S): Fields<S> 
   const fields = readFields(body, shape)
   const unknown = Object.keys(body as object).find(name => !Object.hasOwn(shape, name))
   if (unknown === undefined) return fields
-  throw invalid(shown(unknown), `"${shown(unknown)}" is unknown: expected ${Object.keys(shape).join(', ')}`)
+  throw unknownKey(shown(unknown), unknown, Object.keys(shape))
 }
 
 interface ObjectOptions {
@@ -68,11 +68,17 @@ export function object<S extends Shape>(shape: S, { strict = false, example }: O
     if (!isObject(value)) throw wrongType(field, 'expected an object', value)
     const unknown = strict ? Object.keys(value).find(name => !Object.hasOwn(shape, name)) : undefined
     if (unknown !== undefined) {
-      const place = `${field}.${shown(unknown)}`
-      throw invalid(place, `"${place}" is unknown: expected ${Object.keys(shape).join(', ')}`)
+      throw unknownKey(`${field}.${shown(unknown)}`, unknown, Object.keys(shape))
     }
     return fieldsOf(value, shape, name => `${field}.${name}`)
   })
+}
+
+/** Returns the refusal of a key at this place: which ones are known, and which of them was probably meant. */
+export function unknownKey(place: string, key: string, known: readonly string[]): Refusal {
+  const meant = closest(key, known)
+  const advice = meant === undefined ? '' : `. Did you mean "${meant}"?`
+  return invalid(place, `"${place}" is unknown: expected ${known.join(', ')}${advice}`)
 }
 
 function fieldsOf<S extends Shape>(given: Record<string, unknown>, shape: S, at: (name: string) => string): Fields<S> {

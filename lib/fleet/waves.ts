@@ -16,7 +16,7 @@ export function waveSize({ then }: Pick<RolloutPolicy, 'then'>, all: number): nu
 /** Puts nodes into waves, sorted by the label of the policy, then by name. Drained nodes are skipped. */
 export function planWaves(nodes: readonly Sortable[], policy: RolloutPolicy): { waves: number; nodes: RolloutNode[] } {
   const key = policy.order
-  const rank = ({ labels }: Sortable): string => (key === null ? '' : (labels[key] ?? ''))
+  const rank = ({ labels }: Sortable): string => (key !== null && Object.hasOwn(labels, key) ? (labels[key] ?? '') : '')
   const sorted = [...nodes].sort((a, b) => compare(rank(a), rank(b)) || compare(a.name, b.name))
   const taking = sorted.filter(({ isDrained }) => !isDrained)
   const first = Math.max(1, policy.canary)

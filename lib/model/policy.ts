@@ -4,7 +4,7 @@
  * checked afterwards. Only the keys that a project sets are stored, as JSON, so that a new key needs no new column.
  */
 
-import { parseUrl } from '../base/text.js'
+import { closest, parseUrl } from '../base/text.js'
 import type { Readers } from './readers.js'
 import { type Windows, windowsReaders } from './windows.js'
 import { defaultRolloutPolicy, type RolloutPolicy, rolloutPolicyReaders } from './rollout.js'
@@ -405,7 +405,14 @@ export function gateFault(value: unknown): { field: string; reason: string } | n
   if (onFailure !== 'revert' && onFailure !== 'keep')
     return { field: 'onFailure', reason: 'it must be "revert" or "keep"' }
   const unknown = Object.keys(value).find(key => key !== 'after' && !Object.hasOwn(defaultGate, key))
-  return unknown === undefined ? null : { field: unknown, reason: 'there is no such key' }
+  if (unknown === undefined) return null
+  return { field: unknown, reason: `there is no such key${orMeant(unknown, ['after', ...Object.keys(defaultGate)])}` }
+}
+
+/** Returns which key was probably meant, as the end of a sentence. */
+function orMeant(key: string, known: readonly string[]): string {
+  const meant = closest(key, known)
+  return meant === undefined ? '' : `. Did you mean "${meant}"?`
 }
 
 /** Returns why a number of seconds to confirm a deployment is not usable, or null. */
@@ -444,9 +451,11 @@ function checkFault(value: unknown): { field: string; reason: string } | null {
   const kind = Object.keys(forms).find(key => Object.hasOwn(value, key))
   if (kind === undefined) return { field: '', reason: `it must have one of: ${kinds}` }
   const { required, optional } = forms[kind] as { required: Faults; optional: Faults }
+  const faults = new Map(Object.entries({ ...required, ...optional }))
   for (const [key, given] of Object.entries(value)) {
-    const fault = required[key] ?? optional[key]
-    if (fault === undefined) return { field: `.${key}`, reason: `a check "${kind}" has no such key` }
+    const fault = faults.get(key)
+    if (fault === undefined)
+      return { field: `.${key}`, reason: `a check "${kind}" has no such key${orMeant(key, [...faults.keys()])}` }
     const reason = fault(given)
     if (reason !== null) return { field: `.${key}`, reason }
   }

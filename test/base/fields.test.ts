@@ -67,7 +67,7 @@ t.test('a body that gives rights has no unknown fields', async t => {
   t.throws(() => readRights({ name: 'ci', projects: ['a'] }, shape), {
     code: 'invalid_field',
     field: 'projects',
-    message: '"projects" is unknown: expected name, projectIds'
+    message: '"projects" is unknown: expected name, projectIds. Did you mean "projectIds"?'
   })
 })
 
@@ -141,7 +141,11 @@ t.test('reads nested objects and describes them', async t => {
     [{ prune: 1 }, 'policy.prune', /"policy.prune" is a number/],
     [{ prune: true, gate: 'a\nb' }, 'policy.gate', /is "a\\nb": expected an object/],
     [{ prune: true, gate: { after: ['a', 1] } }, 'policy.gate.after[1]', /a number/],
-    [{ prune: true, gate: { after: [], minute: 1 } }, 'policy.gate.minute', /is unknown: expected after, minutes/],
+    [
+      { prune: true, gate: { after: [], minute: 1 } },
+      'policy.gate.minute',
+      /is unknown: expected after, minutes. Did you mean "minutes"\?$/
+    ],
     [{ prune: true, gate: { after: [], 'a\nb': 1 } }, 'policy.gate.a\\nb', /is unknown/],
     [{ prune: true, gate: JSON.parse('{"after": [], "__proto__": 1}') }, 'policy.gate.__proto__', /is unknown/],
     [{ prune: true, gate: { after: [], toString: 1 } }, 'policy.gate.toString', /is unknown/]

@@ -93,6 +93,25 @@ t.test('names the field of a gate that is not usable', async t => {
   }
 })
 
+t.test('a key that no check has is refused by its name, and the nearest one is named', async t => {
+  for (const key of ['__proto__', 'toString', 'constructor', 'hasOwnProperty', 'valueOf', 'tcpp']) {
+    const check = JSON.parse(`{"tcp": "127.0.0.1:1", "${key}": 1}`)
+    const meant = key === 'tcpp' ? ' Did you mean "tcp"?' : ''
+    t.match(
+      faultOf(check),
+      { field: `after.0.${key}`, reason: new RegExp(`no such key${meant && '\\.'}${meant.replace('?', '\\?')}$`) },
+      key
+    )
+  }
+  const after: unknown[] = []
+  t.match(gateFault({ ...defaultGate, after, intervall: 2 }), {
+    field: 'intervall',
+    reason: /Did you mean "interval"\?/
+  })
+  const policy = { approvl: null }
+  t.throws(() => givenPolicy(policy, 'policy'), { field: 'policy.approvl', message: /Did you mean "approval"\?$/ })
+})
+
 t.test('limits the time to confirm', async t => {
   t.equal(confirmSecondsFault(10), null)
   t.equal(confirmSecondsFault(86_400), null)

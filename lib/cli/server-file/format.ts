@@ -13,7 +13,7 @@ import { newLabelFields } from '../../api/projects.js'
 import { newTargetFields } from '../../api/settings.js'
 import { parseJsonObject } from '../../base/config/files.js'
 import { invalid, Refusal } from '../../base/errors.js'
-import { list, multiline, object, optional, type Read, record, reads } from '../../base/fields.js'
+import { list, multiline, object, optional, type Read, record, reads, unknownKey } from '../../base/fields.js'
 import { fleetLimits } from '../../model/node.js'
 import { nameKey } from '../../model/project.js'
 import { newProjectFields } from '../../model/project-fields.js'
@@ -108,8 +108,7 @@ export function readServerFile(
   try {
     const { format: _, ...given } = withSecrets(value, '', env) as Record<string, unknown>
     const unknown = Object.keys(given).find(key => !Object.hasOwn(parts, key))
-    if (unknown !== undefined)
-      throw invalid(unknown, `"${unknown}" is unknown: expected ${Object.keys(parts).join(', ')}`)
+    if (unknown !== undefined) throw unknownKey(unknown, unknown, Object.keys(parts))
     const entries = Object.entries(parts).map(([key, read]) => [key, read(given[key], key)])
     const file = tidy(Object.fromEntries(entries)) as ServerFile
     checkNames(file, refusal)

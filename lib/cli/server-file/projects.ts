@@ -202,7 +202,7 @@ function planVariables(planning: Planning, { wanted, path, kept }: ProjectWish):
     ? (kept?.variables ?? []).map(({ name }) => name).filter(name => !names.includes(name))
     : []
   for (const name of [...names, ...gone]) {
-    const given: FileVariable | undefined = variables[name]
+    const given: FileVariable | undefined = Object.hasOwn(variables, name) ? variables[name] : undefined
     const before = kept?.variables?.find(each => each.name === name)
     const secret = typeof given === 'object'
     const value = typeof given === 'object' ? given.secret : given
