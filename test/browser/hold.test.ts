@@ -183,6 +183,8 @@ t.test('shows the checks and the time that is left, and takes the decision', { s
     colorScheme: 'dark'
   })
   await small.page.getByRole('timer').waitFor()
+  const red = (await small.page.locator('button.danger').allTextContents()).map(text => text.trim())
+  t.same(red, ['立即恢复'], 'a cancel, which does the same, is not offered above the decision')
   await photograph(small.page, 'waiting-phone-dark-zh')
   t.same(await survey(small.page), [])
   await small.page.getByRole('button', { name: '立即恢复' }).click()

@@ -309,6 +309,12 @@ export class SvcSteps extends SvcElement {
 
 type Held = Pick<DeploymentRow, 'id' | 'status' | 'heldFor' | 'holdUntil' | 'checks' | 'steps' | 'tokenId'>
 
+/** Whether the earlier files can be put back now: then that is offered, and a cancel, which does the same, is not. */
+export function isHeld({ status, steps }: Pick<DeploymentRow, 'status' | 'steps'>): boolean {
+  const isLate = steps.some(({ name }) => name === 'revert')
+  return status === 'running' && !isLate && steps.some(({ name }) => name === 'check' || name === 'confirm')
+}
+
 /**
  * What happens after the files of a deployment are in place: its checks, the time that is left to confirm it, and the
  * buttons to confirm or revert it. Properties: `deployment`, `client`; `wanted`, the button that gets the focus. Events: `decided`, `notice`.
@@ -368,17 +374,10 @@ export class SvcHold extends SvcElement {
     return status === 'running' && steps.some(step => step.name === 'confirm' && step.status === 'running')
   }
 
-  /** Whether the earlier files can be put back now. */
-  get #isHeld(): boolean {
-    const { status, steps } = this.deployment
-    const isLate = steps.some(({ name }) => name === 'revert')
-    return status === 'running' && !isLate && steps.some(({ name }) => name === 'check' || name === 'confirm')
-  }
-
   protected override view(): Template {
     const { checks } = this.deployment
-    if (!this.#isHeld && checks.length === 0) return html``
-    return html`${this.#isHeld ? this.#window() : null}${checks.length === 0 ? null : this.#table()}`
+    if (!isHeld(this.deployment) && checks.length === 0) return html``
+    return html`${isHeld(this.deployment) ? this.#window() : null}${checks.length === 0 ? null : this.#table()}`
   }
 
   #window(): Template {

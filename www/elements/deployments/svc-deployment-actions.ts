@@ -9,6 +9,7 @@ import { html, icon, type Template } from '../../dom/html.js'
 import { originOf } from '../base/facts.js'
 import { field, question, type Question, Submission, submitted } from '../base/form.js'
 import { overrideField } from './override-field.js'
+import { isHeld } from './record.js'
 import { deploymentWords, isGoing, wayBackOf } from '../base/words.js'
 import { numberWords, t } from '../../words/t.js'
 import { may, mayDecide } from '../../state/session.js'
@@ -144,7 +145,7 @@ export class SvcDeploymentActions extends SvcElement {
 
   #actions(deployment: ListedDeployment): unknown {
     if (isGoing(deployment)) {
-      if (!mayDecide(deployment)) return null
+      if (!mayDecide(deployment) || isHeld(deployment)) return null
       return html`<button type="button" class="danger" @click="${() => this.#open('cancel')}">${t('Cancel…')}</button>`
     }
     const { hasArtifact } = deployment
