@@ -89,7 +89,14 @@ export interface HealthDetail {
   /** Certificates in use that expire within 14 days or have expired. */
   certificates?: ExpiringCertificate[]
   /** Messages that notification targets have not accepted yet. */
-  notifications?: { waiting: number; oldestAt: Instant | null }
+  notifications?: {
+    waiting: number
+    oldestAt: Instant | null
+    /** The names of the targets that refused the latest message for good. Absent in older servers. */
+    refusing?: string[]
+  }
+  /** The latest restore: when the server started from it, and when its backup was made. Null: none is known. Absent in older servers. */
+  restored?: { at: Instant; backupAt: Instant } | null
   /** The nodes of the fleet, and the rollouts of its projects. Absent if the server has no nodes. */
   fleet?: FleetHealth
   /** The cluster, as this hub sees it. Absent if the server is not a hub of one. */

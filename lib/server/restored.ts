@@ -3,6 +3,7 @@ import { restoredName } from '../base/config/home.js'
 import { replaceFile } from '../base/files.js'
 import { readRestored } from '../carry/backup/revoked.js'
 import type { Store, Transaction } from '../core/store/database.js'
+import { restoreDetail } from '../core/store/tables/audit.js'
 import { listSigningKeys, raiseSequence, updateSigningKey } from '../core/store/tables/signing-keys.js'
 import { type AuditEvent, systemActor } from '../model/audit.js'
 
@@ -32,8 +33,8 @@ export async function noteRestore({
       again.push(`${name} ${fingerprint}`)
     }
     for (const [projectId, sequence] of Object.entries(sequences)) raiseSequence(tx, projectId, sequence)
-    const keys = again.length === 0 ? '' : `; keys revoked again: ${again.join(', ')}`
-    audit.within(tx, { action: 'backup.restore', actor: systemActor, detail: `a backup of ${backupAt}${keys}` })
+    const keys = again.length === 0 ? '' : `keys revoked again: ${again.join(', ')}`
+    audit.within(tx, { action: 'backup.restore', actor: systemActor, detail: restoreDetail(backupAt, keys) })
   })
   // What nodes remember is told to them later (server/fleet.ts).
   await replaceFile(join(home.directory, restoredName), '', 0o600)

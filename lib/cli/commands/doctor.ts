@@ -17,6 +17,7 @@ import {
   tokenFindings,
   userFindings
 } from '../doctor/findings.js'
+import { localRestoreFindings, restoreFindings } from '../doctor/restore.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
@@ -133,7 +134,8 @@ async function diagnoseLocally(home: Home): Promise<Finding[]> {
     await checkDisk(home),
     await checkConfig(home),
     ...(await checkKey('Secrets key', home.variablesKey)),
-    ...(await checkKey('Audit key', join(home.keys, 'server.ed25519')))
+    ...(await checkKey('Audit key', join(home.keys, 'server.ed25519'))),
+    ...(await localRestoreFindings(home))
   ]
   return [checkRuntime(process.versions.node, bunVersion), ...files]
 }
@@ -269,6 +271,7 @@ async function diagnoseServer(client: Client, token: { from: string } | null, wh
       ...certificateFindings(detail),
       ...notificationFindings(detail),
       ...auditFindings(detail),
+      ...restoreFindings(detail),
       ...(terminal instanceof Refusal ? [] : [terminalFinding(terminal)]),
       // An older server has no report, and it needs an admin.
       ...(access instanceof Refusal
@@ -388,10 +391,13 @@ const lateMs = 10 * 60_000
 
 /** Returns a warning for notifications that a target does not accept. Pure. */
 export function notificationFindings({ notifications, serverTime }: HealthDetail): Finding[] {
-  const { waiting, oldestAt } = notifications ?? { waiting: 0, oldestAt: null }
-  if (oldestAt === null || Date.parse(serverTime) - Date.parse(oldestAt) < lateMs) return []
-  const advice = 'The page Settings says why, and so does GET /api/notification-targets'
-  return [warning('Notifications', `${waiting} not accepted yet, the oldest of ${oldestAt}`, advice)]
+  const { waiting, oldestAt, refusing = [] } = notifications ?? { waiting: 0, oldestAt: null }
+  const isLate = oldestAt !== null && Date.parse(serverTime) - Date.parse(oldestAt) >= lateMs
+  const details = [
+    ...(isLate ? [`${waiting} not accepted yet, the oldest of ${oldestAt}`] : []),
+    ...(refusing.length > 0 ? [`the latest message was refused by ${refusing.map(oneLine).join(', ')}`] : [])
+  ]
+  return details.map(detail => warning('Notifications', detail, '"svc notify list" and the page Settings say why'))
 }
 
 /** Returns a failure for secrets that cannot be read: every deployment with a script that needs them fails. Pure. */

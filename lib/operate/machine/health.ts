@@ -27,7 +27,8 @@ import {
   unconfirmedDeployments,
   waitingDeployments
 } from '../../core/store/tables/deployments.js'
-import { countWaitingMessages } from '../../core/store/tables/server.js'
+import { latestRestore } from '../../core/store/tables/audit.js'
+import { countWaitingMessages, refusingTargets } from '../../core/store/tables/server.js'
 import type { ProjectScope } from '../../model/access.js'
 import { type DeploymentRow, listedDeployment } from '../../model/deployment.js'
 import {
@@ -129,7 +130,8 @@ export function createHealth({
         ...unfinishedOf(unfinishedTargets),
         ...(archives === undefined ? {} : { archives: archives() }),
         ...(certificates === undefined ? {} : { certificates: certificates() }),
-        notifications: countWaitingMessages(store),
+        notifications: { ...countWaitingMessages(store), refusing: refusingTargets(store) },
+        restored: latestRestore(store),
         ...fleetOf(fleetState),
         ...(hubs === undefined ? {} : { cluster: hubs }),
         memoryMB: { rss: megabytes(rss), heapUsed: megabytes(heapUsed) }

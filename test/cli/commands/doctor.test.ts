@@ -213,6 +213,8 @@ t.test('warns of notifications that wait for long', async t => {
   t.same(notificationFindings(well), [], 'an older server')
   t.same(notificationFindings(after(15)), [])
   t.match(notificationFindings(after(21)), [{ result: 'warning', detail: /^3 not accepted yet, the oldest of 20/ }])
+  const refusing = { ...well, notifications: { waiting: 0, oldestAt: null, refusing: ['team', 'a\nb'] } }
+  t.match(notificationFindings(refusing), [{ result: 'warning', detail: /refused by team, a\\nb$/ }])
 })
 
 t.test('warns if a server with a host name does not check host names', async t => {

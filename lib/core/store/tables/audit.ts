@@ -131,6 +131,21 @@ export function auditTargets(db: Reader, action: string): string[] {
   return db.all('SELECT target FROM audit WHERE action = ? AND target IS NOT NULL', action).map(targetOf)
 }
 
+/** How an entry says of which backup the server is: `restoreDetail` writes it, `latestRestore` reads it. */
+const ofBackup = /^a backup of (\S+?)(?:;|$)/
+
+/** Returns the detail of the entry of a restore, and what else there is to say. */
+export function restoreDetail(backupAt: string, more: string): string {
+  return `a backup of ${backupAt}${more === '' ? '' : `; ${more}`}`
+}
+
+/** Returns when the server last started from a restored backup, and of when that is; null: the log does not say. */
+export function latestRestore(db: Reader): { at: string; backupAt: string } | null {
+  const [entry] = listAudit(db, { action: 'backup.restore', limit: 1 })
+  const backupAt = ofBackup.exec(entry?.detail ?? '')?.[1]
+  return entry === undefined || backupAt === undefined ? null : { at: entry.at, backupAt }
+}
+
 /** Returns whether there is an entry of an action among the leaves after a number. */
 export function hasAuditAfter(db: Reader, action: string, seq: number): boolean {
   return db.get('SELECT 1 FROM audit WHERE action = ? AND seq > ?', action, seq) !== undefined

@@ -196,6 +196,13 @@ export function noteFailure(tx: Transaction, targetId: string, { at, reason }: N
   tx.run('INSERT OR REPLACE INTO notificationFailures (targetId, at, reason) VALUES (?, ?, ?)', targetId, at, reason)
 }
 
+/** Returns the names of the targets that did not take their latest message, without those that are switched off. */
+export function refusingTargets(db: Reader): string[] {
+  const sql = `SELECT coalesce(t.name, 'webhook_url') AS name FROM notificationFailures f
+    LEFT JOIN notificationTargets t ON t.id = f.targetId WHERE t.enabled IS NOT 0 ORDER BY t.position`
+  return db.all(sql).map(row => String(row['name']))
+}
+
 /** Forgets it: a message was delivered, or the target was changed. */
 export function forgetFailure(tx: Transaction, targetId: string): void {
   tx.run('DELETE FROM notificationFailures WHERE targetId = ?', targetId)

@@ -22,6 +22,7 @@ import {
   readMachineHistory,
   readReports,
   readSettings,
+  refusingTargets,
   targetsWithMessages,
   trimMachineHistory,
   trimReports,
@@ -184,6 +185,10 @@ t.test('keeps why a target did not take its latest message until it takes one, o
     for (const failure of failures) for (const id of ['ntf_a', 'settings']) noteFailure(tx, id, failure)
   })
   for (const id of ['ntf_a', 'settings']) t.same(findFailure(store, id), failures[1], id)
+  const { name } = aTargetForWaitingMessages()
+  t.same(refusingTargets(store), ['webhook_url', name])
+  await store.write(tx => updateNotificationTarget(tx, 'ntf_a', { enabled: false }))
+  t.same(refusingTargets(store), ['webhook_url'], 'nobody waits for one that is switched off')
   await store.write(tx => deleteDelivered(tx, aMessage('7')))
   t.equal(findFailure(store, 'ntf_a'), undefined)
   await store.write(tx => {
