@@ -5,7 +5,7 @@ import * as zlib from 'node:zlib'
 import { crc32 as tableCrc32 } from './shared/zip-records.js'
 
 interface OneShot {
-  (algorithm: string, bytes: Uint8Array, encoding: 'buffer'): Buffer
+  (algorithm: string, bytes: Uint8Array | string, encoding: 'buffer'): Buffer
   (algorithm: string, bytes: Uint8Array, encoding: 'base64'): string
 }
 
@@ -14,8 +14,8 @@ interface OneShot {
  */
 const oneShot = (crypto as { hash?: OneShot }).hash
 
-/** Returns the SHA-256 of bytes in memory. */
-export function sha256(bytes: Uint8Array): Buffer {
+/** Returns the SHA-256 of bytes in memory, or of a text as UTF-8. */
+export function sha256(bytes: Uint8Array | string): Buffer {
   return oneShot === undefined ? crypto.createHash('sha256').update(bytes).digest() : oneShot('sha256', bytes, 'buffer')
 }
 

@@ -186,6 +186,12 @@ export function countOf(number: number, noun: string, plural = `${noun}s`): stri
   return `${number} ${number === 1 ? noun : plural}`
 }
 
+/** Returns a whole number with commas: `10,000`. The formatter of the runtime takes 15 ms when it is first used. */
+export function grouped(number: number): string {
+  if (number < 1000) return String(number)
+  return `${grouped(Math.floor(number / 1000))},${String(number % 1000).padStart(3, '0')}`
+}
+
 /** Formats milliseconds as the `duration` of a deployment record: seconds with the suffix `s` (§2.2). */
 export function formatSeconds(ms: number): string {
   return `${(Math.max(0, ms) / 1000).toFixed(2)}s`

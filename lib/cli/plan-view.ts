@@ -1,5 +1,5 @@
 /* Prints a plan, in lines of at most 80 columns. */
-import { countOf, oneLine } from '../base/text.js'
+import { countOf, grouped, oneLine } from '../base/text.js'
 import { changesAnything, type DriftedFile, type PlanAnswer } from '../model/plan.js'
 import { isRefused, formatBytes } from '../base/shared/api.js'
 import { exitCodes } from './command.js'
@@ -50,15 +50,15 @@ function headOf({ project, live }: PlanAnswer, nowMs: number): string {
 function summaryOf({ counts, prune }: PlanAnswer): string[] {
   const asTheyAre = counts.unchanged + counts.timeOnly
   const parts = [
-    `+ ${number(counts.added)} added`,
-    `~ ${number(counts.changed)} changed`,
-    `= ${number(asTheyAre)} as they are`,
-    ...(counts.drifted > 0 ? [`! ${number(counts.drifted)} edited on the server`] : []),
+    `+ ${grouped(counts.added)} added`,
+    `~ ${grouped(counts.changed)} changed`,
+    `= ${grouped(asTheyAre)} as they are`,
+    ...(counts.drifted > 0 ? [`! ${grouped(counts.drifted)} edited on the server`] : []),
     // An older server does not say.
-    ...((counts.foreign ?? 0) > 0 ? [`! ${number(counts.foreign)} not of svc`] : []),
-    ...(counts.kept > 0 ? [`. ${number(counts.kept)} kept`] : []),
-    ...(prune === 'off' ? [] : [`- ${number(counts.pruned)} removed`]),
-    ...(prune === 'foreign' ? [`. ${number(counts.protected)} protected`] : [])
+    ...((counts.foreign ?? 0) > 0 ? [`! ${grouped(counts.foreign)} not of svc`] : []),
+    ...(counts.kept > 0 ? [`. ${grouped(counts.kept)} kept`] : []),
+    ...(prune === 'off' ? [] : [`- ${grouped(counts.pruned)} removed`]),
+    ...(prune === 'foreign' ? [`. ${grouped(counts.protected)} protected`] : [])
   ]
   const lines: string[] = []
   for (const part of parts) {
@@ -92,15 +92,15 @@ function pathLines({ counts, paths, prune }: PlanAnswer, { paint, all }: PlanVie
   const moreHeld = (counts.protected ?? 0) - held.length
   return [
     ...shown,
-    ...(left > 0 ? [`  … and ${number(left)} more: svc plan --all`] : []),
+    ...(left > 0 ? [`  … and ${grouped(left)} more: svc plan --all`] : []),
     ...drifted.flatMap(file => driftLines(file).map(line => paint.red(line))),
-    ...(moreDrift > 0 ? [`  … and ${number(moreDrift)} more edited on the server`] : []),
+    ...(moreDrift > 0 ? [`  … and ${grouped(moreDrift)} more edited on the server`] : []),
     ...foreign.map(path => paint.red(fit(`  ! ${oneLine(path)}  not of svc, would be replaced`))),
-    ...(moreForeign > 0 ? [`  … and ${number(moreForeign)} more that svc did not put there`] : []),
+    ...(moreForeign > 0 ? [`  … and ${grouped(moreForeign)} more that svc did not put there`] : []),
     ...held.map(({ path, size, glob }) =>
       fit(`  . ${oneLine(path)}  ${formatBytes(size)}, protected by "${oneLine(glob)}"`)
     ),
-    ...(moreHeld > 0 ? [`  … and ${number(moreHeld)} more that the policy protects`] : []),
+    ...(moreHeld > 0 ? [`  … and ${grouped(moreHeld)} more that the policy protects`] : []),
     ...(all ? paths.kept.map(path => `  . ${oneLine(path)}`) : [])
   ]
 }
@@ -145,7 +145,7 @@ export function problemLines({ partial, paths, checks, counts }: PlanAnswer, pai
   const moreConflicts = counts.conflicts - paths.conflicts.length
   return [
     ...conflicts.flatMap(({ message }) => marked('✗', message.replace(/^Nothing was changed: /, ''))),
-    ...(moreConflicts > 0 ? [`  ✗ ${number(moreConflicts)} more entries are in the way`] : []),
+    ...(moreConflicts > 0 ? [`  ✗ ${grouped(moreConflicts)} more entries are in the way`] : []),
     ...checks.flatMap(({ ok, message, paths: at }) => {
       if (message === undefined) return []
       const where = at === undefined ? '' : `: ${at.join(', ')}`
@@ -155,10 +155,6 @@ export function problemLines({ partial, paths, checks, counts }: PlanAnswer, pai
       ? marked('!', 'The comparison took too long: the counts and lists are incomplete.')
       : [])
   ].map(line => (line.startsWith('  ✗') ? paint.red(line) : line))
-}
-
-function number(value: number): string {
-  return value.toLocaleString('en-US')
 }
 
 /** Exit codes of `--exit-code` in addition to those of every command. */

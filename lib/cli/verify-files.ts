@@ -1,7 +1,7 @@
 /* `svc files --deep`: verifies the files of a project on the server. */
 import type { Client } from './client/client.js'
 import { compareLimitMs, ndjson } from './client/runs.js'
-import { countOf, oneLine } from '../base/text.js'
+import { countOf, grouped, oneLine } from '../base/text.js'
 import type { Baseline, FindingState, VerifyEvent } from '../model/plan.js'
 import { readNdjson, streamBroken } from './client/streams.js'
 import { type Context, exitCodes } from './command.js'
@@ -32,7 +32,7 @@ export async function verifyProject(
   const { output } = context
   const startedAtMs = Date.now()
   return await withProgress(
-    output.progress('Verifying', files => files.toLocaleString('en-US')),
+    output.progress('Verifying', files => grouped(files)),
     async bar => {
       const { baseline, findings, totals } = await withInterrupts(context.host, signal =>
         read(eventsOf(client, projectId, { sums: view.sums, signal }), {
@@ -126,13 +126,13 @@ function summaryOf(baseline: Baseline, { files, ok, changed, missing, otherType,
     [otherType, 'of another type'],
     [mode, 'with other permissions']
   ] as const
-  const kinds = parts.filter(([count]) => count > 0).map(([count, what]) => `${count.toLocaleString('en-US')} ${what}`)
-  const all = files.toLocaleString('en-US')
+  const kinds = parts.filter(([count]) => count > 0).map(([count, what]) => `${grouped(count)} ${what}`)
+  const all = grouped(files)
   const differing = files - ok
   return [
     differing === 0
       ? `${all} ${files === 1 ? 'file is' : 'files are'} as deployed.`
-      : `${differing.toLocaleString('en-US')} of ${all} files ${differing === 1 ? 'differs' : 'differ'}: ${kinds.join(', ')}.`,
+      : `${grouped(differing)} of ${all} files ${differing === 1 ? 'differs' : 'differ'}: ${kinds.join(', ')}.`,
     ...(isOutdated ? ['A deployment was in progress meanwhile: verify again after it.'] : [])
   ]
 }

@@ -4,7 +4,7 @@ import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { composeArchive } from '../core/archive/compose.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
-import { countOf, formatSeconds } from '../base/text.js'
+import { countOf, formatSeconds, grouped } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { type Policy, policyOf } from '../model/policy.js'
@@ -616,7 +616,7 @@ function firstLines(id: string, draft: Draft): string[] {
 function reuseLines(reuse: Reuse | undefined): string[] {
   if (reuse === undefined) return []
   const { came, files, from, tookMs } = reuse
-  const what = `${came.toLocaleString('en')} of ${countOf(files, 'file')} came, the others are those of ${from}`
+  const what = `${grouped(came)} of ${countOf(files, 'file')} came, the others are those of ${from}`
   return [`→ ${what}; the archive was assembled (${formatSeconds(tookMs)})`]
 }
 

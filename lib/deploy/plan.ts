@@ -26,7 +26,7 @@ import { openKept } from '../core/archive/pack-set.js'
 import type { ArchiveEntry } from '../core/archive/read.js'
 import { freeBytes } from '../base/files.js'
 import { checkDeployPath, whyNotMade, type ModePolicy } from '../core/install/guard.js'
-import { findRights, umaskOf } from '../core/proc/identity.js'
+import { findRights, type Rights, umaskOf } from '../core/proc/identity.js'
 import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
 import type { DeployNeeds } from './needs.js'
 import { refusePlaced } from './wishes.js'
@@ -54,6 +54,7 @@ import { type Ownership, type Removes, takesUnowned } from '../core/install/owne
 import type { Executors } from '../core/install/unpack/executors.js'
 import { createTreeDigest } from '../model/manifest.js'
 import type { Trees, TreeStates } from './trees.js'
+import { isUnusableTree } from '../core/install/owned-tree.js'
 
 /** A request for a plan. */
 export interface PlanRequest {
@@ -403,16 +404,26 @@ export function createComparer({ home, allowSystemPaths, clock, executors, trees
     }
   }
 
-  async function compareTree(
+  async function compareTree(project: Project, comparison: Comparison, tree: Uint8Array) {
+    const rights = await findRights(project)
+    // A thread of svc notices a torn tree while it compares. A process of another user may not.
+    try {
+      return await compareWith(project, comparison, { tree, rights, isChecked: rights !== null })
+    } catch (error) {
+      if (!isUnusableTree(error)) throw error
+      return await compareWith(project, comparison, { tree, rights, isChecked: true })
+    }
+  }
+
+  async function compareWith(
     project: Project,
     { listed, removes = null, isExact = false, isFull = false, signal, ...more }: Comparison,
-    tree: Uint8Array
+    { tree, rights, isChecked }: { tree: Uint8Array; rights: Rights | null; isChecked: boolean }
   ) {
     const target = project.deployPath
     const rules = { home: home.directory, allowSystemPaths }
-    const rights = await findRights(project)
     const isNeeded = takesUnowned(removes)
-    const known = await trees.read(project.id, isNeeded ? longWaitMs : undefined)
+    const known = await trees.read(project.id, isNeeded ? longWaitMs : undefined, isChecked)
     if (isNeeded && known.baseline === 'building') throw notReady()
     // A thread reads the tree line by line. A process of another user may not open it.
     const owned = known.baseline !== 'owned' ? null : rights === null ? known.path : await known.contents()

@@ -130,19 +130,27 @@ export function createTreeDigest(): TreeDigest {
  */
 export function createContentsDigest(digits = fullDigits): TreeDigest {
   if (digits === fullDigits) return digestOfLines('', contentsLine)
-  return digestOfLines('', entry => contentsLine({ ...entry, sha256: entry.sha256.slice(0, digits) }))
+  return digestOfLines('', ({ path, mode, size, sha256 }) =>
+    contentsLine({ path, mode, size, sha256: sha256.slice(0, digits) })
+  )
 }
 
 /** Number of hex digits of a SHA-256. */
 export const fullDigits = 64
 
 function digestOfLines(head: string, lineOf: (entry: TreeEntry) => string): TreeDigest {
+  const { add, end } = createTextDigest(head)
+  return { add: entry => add(lineOf(entry)), end }
+}
+
+/** Creates the SHA-256 of a text that comes in many small pieces. Call `end` once. */
+export function createTextDigest(head = ''): { add(piece: string): void; end(): string } {
   const hash = createHash('sha256')
-  // A call for each line would take most of the time.
+  // A call for each piece would take most of the time.
   let batch = head
   return {
-    add(entry) {
-      batch += lineOf(entry)
+    add(piece) {
+      batch += piece
       if (batch.length < batchLength) return
       hash.update(batch)
       batch = ''

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import {
   closest,
   countOf,
+  grouped,
   createLineSplitter,
   decodeText,
   formatSeconds,
@@ -240,4 +241,9 @@ t.test('a text that is nested too deeply is named, if there is a limit', async t
   t.equal(doubledKeyIn(text, 20), null)
   t.equal(doubledKeyIn(text, 19), 'deep')
   t.equal(doubledKeyIn(text), null)
+})
+
+t.test('whole numbers have commas', t => {
+  t.strictSame([0, 999, 1000, 123456, 1234567].map(grouped), ['0', '999', '1,000', '123,456', '1,234,567'])
+  t.end()
 })

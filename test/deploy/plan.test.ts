@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type PlanRequest, preflight, type ComparerNeeds, createComparer } from '../../lib/deploy/plan.js'
 import { Refusal } from '../../lib/base/errors.js'
@@ -53,6 +53,20 @@ t.test('plans', async t => {
       stage.audits.filter(({ action }) => action.includes('plan')),
       []
     )
+  })
+
+  t.test('a torn tree of what svc owns is made again', async t => {
+    const project = await stage.addProject()
+    await stage.deploy(project, { a: 'x', b: 'y' })
+    const asked = await request(project, { a: 'x', b: 'z' })
+    const before = await deployer.plan(asked)
+    t.match(before.counts, { changed: 1, timeOnly: 1, foreign: 0 })
+    const path = join(stage.home.directory, 'trees', `${project.id}.tree`)
+    const whole = readFileSync(path, 'utf8')
+    writeFileSync(path, whole.slice(0, -20))
+    const { counts, baseline } = await deployer.plan(asked)
+    t.strictSame({ counts, baseline }, { counts: before.counts, baseline: 'owned' })
+    t.equal(readFileSync(path, 'utf8'), whole)
   })
 
   t.test('a data directory without space fails its check with the code of the upload', async t => {

@@ -31,6 +31,8 @@ export interface PushIndex {
   entries: ReadonlyMap<string, BaseEntry>
   /** Returns the digest of a file that is as it was; undefined: it must be read. */
   known(source: ZipSource): string | undefined
+  /** Remembers the files that had to be read and are those of the index, if they are many. */
+  refresh(tree: PushedTree): Promise<void>
 }
 
 /** The tree that was pushed, and its sources. */
@@ -41,8 +43,15 @@ export interface PushedTree extends SourceTree {
 }
 
 /** An index that knows nothing. */
-export const emptyIndex: PushIndex = { treeSha256: null, entries: new Map(), known: () => undefined }
+export const emptyIndex: PushIndex = {
+  treeSha256: null,
+  entries: new Map(),
+  known: () => undefined,
+  refresh: async () => {}
+}
 
+/** Reading so many files takes longer than writing the index. */
+const manyFiles = 100
 /** Times of files are that coarse on some file systems, and clocks of servers of files differ. */
 const racyMs = 2000
 const format = 'svc-index 1'
@@ -51,7 +60,8 @@ interface Head {
   /** The machine that the inodes are of. */
   host: string
   walkedMs: number
-  treeSha256: string
+  /** As of a `PushIndex`. */
+  treeSha256: string | null
 }
 
 /** Returns the path of the index of a project on a server. */
@@ -73,31 +83,86 @@ export async function openIndex(
 
 /** Reads an index. One that is missing, damaged or of another machine knows nothing. */
 export async function readIndex(path: string): Promise<PushIndex> {
-  const text = await readFile(path, 'utf8').catch(() => '')
-  const end = text.lastIndexOf('end ')
-  if (end === -1 || text.slice(end) !== endOf(text.slice(0, end))) return emptyIndex
-  const [first = '', ...lines] = text.slice(0, end - 1).split('\n')
-  if (!first.startsWith(`${format} `)) return emptyIndex
-  const { host, walkedMs, treeSha256 } = JSON.parse(first.slice(format.length)) as Head
-  if (host !== hostname()) return emptyIndex
-  const entries = new Map<string, BaseEntry>()
-  const marks = new Map<string, string>()
-  for (const line of lines) {
-    const [size = '', mtime = '', ctime = '', ino = '', dev = '', mode = '', sha256 = ''] = line.split(' ', 7)
-    const mark = `${size} ${mtime} ${ctime} ${ino} ${dev}`
-    const path = line.slice(`${mark} ${mode} ${sha256} `.length)
-    entries.set(path, { path, size: Number(size), mode: Number.parseInt(mode, 8), sha256 })
-    if (Math.max(Number(mtime), Number(ctime)) < walkedMs - racyMs) marks.set(path, mark)
-  }
+  const { treeSha256, walkedMs, lines } = await readLines(path)
+  let entries: Map<string, BaseEntry> | null = null
+  let unknown = 0
+  const entriesOf = (): Map<string, BaseEntry> => (entries ??= new Map(Array.from(lines, readEntry)))
   return {
     treeSha256,
-    entries,
-    known: source => (marks.get(source.path) === markOf(source) ? entries.get(source.path)?.sha256 : undefined)
+    get entries() {
+      return entriesOf()
+    },
+    known(source) {
+      const mark = `${markOf(source)} `
+      const line = lines.get(source.path)
+      const isOld = Math.max(source.mtimeMs, source.seen?.ctimeMs ?? 0) < walkedMs - racyMs
+      if (isOld && line?.startsWith(mark)) return digestIn(line, mark.length)
+      unknown++
+      return undefined
+    },
+    async refresh({ entries: found, sources, walkedMs }) {
+      if (unknown < manyFiles) return
+      const isKnown = ({ path, mode, size, sha256 }: BaseEntry): boolean => {
+        const known = entriesOf().get(path)
+        return known?.sha256 === sha256 && known.mode === mode && known.size === size
+      }
+      const [kept, same] = treeSha256 === null ? [found, found] : [[...entriesOf().values()], found.filter(isKnown)]
+      const marked = new Set(same.map(({ path: name }) => name))
+      await writeIndex(path, {
+        entries: kept,
+        sources: sources.filter(({ path: name }) => marked.has(name)),
+        treeSha256,
+        walkedMs
+      })
+    }
   }
 }
 
+interface Lines extends Pick<Head, 'treeSha256' | 'walkedMs'> {
+  /** The lines of the files, by their paths. */
+  lines: ReadonlyMap<string, string>
+}
+
+async function readLines(path: string): Promise<Lines> {
+  const none = { treeSha256: null, walkedMs: 0, lines: new Map<string, string>() }
+  const text = await readFile(path, 'utf8').catch(() => '')
+  const end = text.lastIndexOf('end ')
+  if (end === -1 || text.slice(end) !== endOf(text.slice(0, end))) return none
+  const [first = '', ...rest] = text.slice(0, end - 1).split('\n')
+  if (!first.startsWith(`${format} `)) return none
+  const { host, walkedMs, treeSha256 } = JSON.parse(first.slice(format.length)) as Head
+  if (host !== hostname()) return none
+  return { treeSha256, walkedMs, lines: new Map(rest.map(line => [pathIn(line), line])) }
+}
+
+/** Number of words before the path of a line, and of those that are compared. */
+const [wordsBefore, markWords] = [7, 5]
+
+function pathIn(line: string): string {
+  return line.slice(endOfWords(line, wordsBefore))
+}
+
+/** Returns where the next word begins after so many words. */
+function endOfWords(line: string, words: number): number {
+  let at = 0
+  for (let word = 0; word < words; word++) at = line.indexOf(' ', at) + 1
+  return at
+}
+
+/** Returns the digest in a line. `at` is where its mode begins. */
+function digestIn(line: string, at: number): string {
+  const start = line.indexOf(' ', at) + 1
+  return line.slice(start, line.indexOf(' ', start))
+}
+
+function readEntry([path, line]: [string, string]): [string, BaseEntry] {
+  const at = endOfWords(line, markWords)
+  const mode = Number.parseInt(line.slice(at), 8)
+  return [path, { path, size: Number.parseInt(line, 10), mode, sha256: digestIn(line, at) }]
+}
+
 /** Writes the index of a pushed tree. It is lost if it cannot be written: the next push reads every file. */
-export async function writeIndex(path: string, { entries, sources, treeSha256, walkedMs }: PushedTree): Promise<void> {
+export async function writeIndex(path: string, { entries, sources, treeSha256, walkedMs }: Indexed): Promise<void> {
   const head: Head = { host: hostname(), walkedMs, treeSha256 }
   const bySource = new Map(sources.map(source => [source.path, source]))
   const lines = entries.map(({ path, mode, sha256, size }) => {
@@ -112,6 +177,12 @@ export async function writeIndex(path: string, { entries, sources, treeSha256, w
   } catch {
     // A read-only home: it only saves work.
   }
+}
+
+/** What an index says: the entries of the tree that the server got last, and the files that are as in it. */
+interface Indexed extends Pick<PushedTree, 'sources' | 'walkedMs'> {
+  entries: readonly BaseEntry[]
+  treeSha256: string | null
 }
 
 function endOf(text: string): string {

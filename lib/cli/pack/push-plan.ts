@@ -144,10 +144,13 @@ interface Planning extends Reading {
 
 /** Reads the files, and asks the server what their deployment would do. Refuses what `requestPlan` refuses. */
 export async function planProject(planning: Planning, context: Context): Promise<PlanAnswer> {
-  const { client, projectId, config, wishes, all, signal } = planning
+  const { client, projectId, config, index, wishes, all, signal } = planning
   const tree = await readTreeOfProject(planning, context)
   const scripts = { preDeploy: config.preDeploy?.value, postDeploy: config.postDeploy?.value }
-  return requestPlan(client, { projectId, tree, wishes, all, scripts, signal })
+  const answer = requestPlan(client, { projectId, tree, wishes, all, scripts, signal })
+  // Meanwhile the server compares.
+  const [plan] = await Promise.all([answer, index.refresh(tree)])
+  return plan
 }
 
 /** What to ask a plan for. */

@@ -5,7 +5,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths, packedMode, type TreeEntry } from '../../base/shared/tree-text.js'
+import { packedMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
 import { createSegmentThreads } from './segments.js'
 import { checkSourceName, digestBytes, digestSources, type ZipSource } from './source.js'
 
@@ -48,7 +48,9 @@ const maxSeconds = 2 ** 31 - 1
  * file_unreadable, naming the file; (`invalid`) name_not_packable. Throws the reason of an aborted signal.
  */
 export async function treeOf(sources: readonly ZipSource[], options: TreeOptions = {}): Promise<SourceTree> {
-  const files = sources.filter(({ kind }) => kind !== 'directory').sort((a, b) => compareTreePaths(a.path, b.path))
+  const files = sources.filter(({ kind }) => kind !== 'directory')
+  const order = treeOrder(files.map(({ path }) => path))
+  files.sort((a, b) => order(a.path, b.path))
   for (const source of files) checkSourceName(source)
   const found = new Map<ZipSource, string>()
   const unknown = files.filter(source => {

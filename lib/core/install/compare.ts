@@ -31,7 +31,7 @@ import { checkMissingTarget, checkTarget, createLists, createWrites, failed, typ
 import { clearWay, isAtOrBelow } from './kept-owner.js'
 import { type HeldDirectory, holdFolders, holdTarget } from './held.js'
 import { checkDeployPath, createReserved, groupUnder, type ModePolicy, modeUnder, type TargetRules } from './guard.js'
-import { readOwnedTree } from './owned-tree.js'
+import { isDirectory, readOwnedBatches } from './owned-tree.js'
 import { createAsked, isTooMuch, pruneTooMuch } from './removal.js'
 import { findFolders, inTheWay, type Item } from './plan.js'
 import { targetDrifted, targetEmptied, type Edits } from './reckon.js'
@@ -177,10 +177,7 @@ function begin(
   const lists = createLists(job.listed)
   const conflicts = createWays(lists)
   const folders = holdFolders(disk, root)
-  /** The directories that the tree needs. */
-  const needed = new Set<string>()
-  for (const { path } of tree.entries())
-    for (let at = parentOf(path); at !== '' && !needed.has(at); at = parentOf(at)) needed.add(at)
+  let needed: ReadonlySet<string> | null = null
   const { reserved = [], removes = null, edited = 'ignore', isUnknown = false } = job
   const deadlineMs = elapsedMs() + job.limitMs
   /** The files that would be removed. */
@@ -192,12 +189,13 @@ function begin(
     check,
     lists,
     folders,
-    needed,
     reserved,
+    /** Whether the tree needs a directory at the path. */
+    needs: (path: string): boolean => (needed ??= directoriesOf(tree)).has(path),
     removals,
     foldersOf: findFolders({ disk, root, held: folders, onConflict: conflicts.onConflict }),
     finder: { disk, digester: createDigester(disk, check) },
-    expected: buildExpected(tree.digits),
+    expected: buildExpected(tree.digits, tree.contentsSha256),
     writes: createWrites({ disk, root, folders }),
     reservedFault: createReserved(reserved),
     asked: createAsked(removes),
@@ -214,6 +212,13 @@ function begin(
       return elapsedMs() > deadlineMs
     }
   }
+}
+
+function directoriesOf(tree: ReceivedTree): Set<string> {
+  const found = new Set<string>()
+  for (const { path } of tree.entries())
+    for (let at = parentOf(path); at !== '' && !found.has(at); at = parentOf(at)) found.add(at)
+  return found
 }
 
 async function compareIn(root: HeldDirectory | null, tree: ReceivedTree, comparing: Comparing): Promise<Findings> {
@@ -239,7 +244,7 @@ async function compareIn(root: HeldDirectory | null, tree: ReceivedTree, compari
         isEmptied ? emptied(totals.owned) : checkEdits(rules.edited, lost),
         checkBefore(job.keeps, rules.removes, totals.imageBytes)
       ],
-      expected: isPartial ? null : expected.end(job.nowMs, tree.contentsSha256)
+      expected: isPartial ? null : expected.end(job.nowMs)
     }
   } finally {
     folders.close()
@@ -256,18 +261,21 @@ async function compareEntries(now: Comparison, tree: ReceivedTree): Promise<bool
     return next.done === true ? null : itemOf(next.value)
   }
   let item = nextItem()
-  for await (const owned of job.owned === null ? [] : readOwnedTree(job.owned)) {
-    if (isLate()) return false
-    totals.owned++
-    knownPaths?.add(owned.path)
-    for (; item !== null && compareTreePaths(item.path, owned.path) < 0; item = nextItem()) {
+  for await (const batch of job.owned === null ? [] : readOwnedBatches(job.owned)) {
+    for (const owned of batch) {
+      if (isDirectory(owned)) continue
       if (isLate()) return false
-      compareItem(now, item, null)
+      totals.owned++
+      knownPaths?.add(owned.path)
+      for (; item !== null && compareTreePaths(item.path, owned.path) < 0; item = nextItem()) {
+        if (isLate()) return false
+        compareItem(now, item, null)
+      }
+      if (item?.path === owned.path) {
+        compareItem(now, item, owned)
+        item = nextItem()
+      } else compareKept(now, owned)
     }
-    if (item?.path === owned.path) {
-      compareItem(now, item, owned)
-      item = nextItem()
-    } else compareKept(now, owned)
   }
   for (; item !== null; item = nextItem()) {
     if (isLate()) return false
@@ -365,7 +373,7 @@ function compareKept(now: Comparison, known: OwnedEntry): void {
   }
   now.totals.isAnyThere ||= found !== null
   const edited = isEdited(found, known)
-  if (found !== null && (isAtOrBelow(now.ways, path) || now.needed.has(path)) && !reserved.includes(path)) {
+  if (found !== null && (isAtOrBelow(now.ways, path) || now.needs(path)) && !reserved.includes(path)) {
     if (giveWay(now, known, { found, edited })) return
   }
   const isAsked = now.asked(path) && !reserved.includes(path)
@@ -427,7 +435,7 @@ async function compareMissing(
   tree: ReceivedTree,
   { job, disk, lists }: { job: CompareJob; disk: Disk; lists: Lists }
 ): Promise<Findings> {
-  const expected = buildExpected(tree.digits)
+  const expected = buildExpected(tree.digits, tree.contentsSha256)
   const wanted = new Set<string>()
   const itemOf = itemsOf(job)
   for (const entry of tree.entries()) {
@@ -436,8 +444,8 @@ async function compareMissing(
     expected.add(item, null)
     if (job.owned !== null) wanted.add(item.path)
   }
-  for await (const known of job.owned === null ? [] : readOwnedTree(job.owned)) {
-    lists.drift(driftOf(known, null, wanted.has(known.path)))
+  for await (const batch of job.owned === null ? [] : readOwnedBatches(job.owned)) {
+    for (const known of batch) if (!isDirectory(known)) lists.drift(driftOf(known, null, wanted.has(known.path)))
   }
   const { bytes } = tree
   const { checks, diskNeeded, diskFree } = checkMissingTarget(disk, job.target, bytes)
@@ -446,7 +454,7 @@ async function compareMissing(
     paths: lists.paths,
     bytes: { changed: bytes, extracted: bytes, diskNeeded, diskFree },
     checks,
-    expected: expected.end(job.nowMs, tree.contentsSha256)
+    expected: expected.end(job.nowMs)
   }
 }
 

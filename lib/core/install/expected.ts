@@ -3,10 +3,9 @@
  * line for each path, to name the path that differs, and the SHA-256 of all lines, to be sure. During staging, after
  * everything was read and before anything is renamed, the same is computed from what is in the target then.
  */
-import { createHash } from 'node:crypto'
 import { Refusal } from '../../base/errors.js'
 import { sha256 } from '../../base/digests.js'
-import { createContentsDigest } from '../../model/manifest.js'
+import { createContentsDigest, createTextDigest, type TreeDigest } from '../../model/manifest.js'
 import { defaultFileMode, linkMode, type TreeEntry, treeLine } from '../../base/shared/tree-text.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './held.js'
@@ -43,51 +42,56 @@ export type Wanted = Omit<TreeEntry, 'mode'> & Pick<Item, 'kind' | 'gid'>
 
 type Found = Omit<TreeEntry, 'path'> & { gid: number }
 
-/** Creates a builder for digests of this number of hex digits. */
-export function buildExpected(digits: number) {
+/**
+ * Creates a builder for digests of this number of hex digits. Without `contentsSha256`, that of the added entries is
+ * used.
+ */
+export function buildExpected(digits: number, contentsSha256?: string) {
   const [marks, removedMarks] = [collectMarks(), collectMarks()]
-  const all = createHash('sha256')
-  const wantedDigest = createContentsDigest(digits)
-  const contents = createContentsDigest()
-  const removedHash = createHash('sha256')
+  const [all, removed] = [createTextDigest(), createTextDigest()]
+  const wanted = createContentsDigest(digits)
+  const contents = contentsSha256 === undefined ? createContentsDigest() : null
   return {
     /** `found` is null if there is nothing at the path. */
-    add({ kind, gid, ...wanted }: Wanted, found: Found | null): void {
+    add({ kind, gid, path, size, sha256 }: Wanted, found: Found | null): void {
       const group = gid === undefined || found === null ? '' : `${found.gid} `
-      const there = found === null ? `- ${wanted.path}\n` : treeLine({ ...found, path: wanted.path })
-      const line = Buffer.from(`${group}${there}`)
-      all.update(line)
-      const entry = { ...wanted, mode: kind === 'symlink' ? linkMode : defaultFileMode }
-      wantedDigest.add(entry)
-      contents.add(entry)
+      const there = found === null ? `- ${path}\n` : lineOf(path, found)
+      const line = `${group}${there}`
+      all.add(line)
+      const entry = { path, size, sha256, mode: kind === 'symlink' ? linkMode : defaultFileMode }
+      wanted.add(entry)
+      contents?.add(entry)
       marks.add(line)
     },
 
     /** Adds a file that would be removed. */
     remove(found: TreeEntry): void {
-      const line = Buffer.from(treeLine(found))
-      removedHash.update(line)
+      const line = lineOf(found.path, found)
+      removed.add(line)
       removedMarks.add(line)
     },
 
-    /** Without `contentsSha256`, that of the added entries is used. */
-    end: (plannedAtMs: number, contentsSha256?: string): Expected => ({
+    end: (plannedAtMs: number): Expected => ({
       plannedAtMs,
       marks: marks.end(),
-      foundSha256: all.digest('hex'),
+      foundSha256: all.end(),
       digits,
-      wantedSha256: wantedDigest.end(),
-      contentsSha256: contentsSha256 ?? contents.end(),
-      removedSha256: removedHash.digest('hex'),
+      wantedSha256: wanted.end(),
+      contentsSha256: contentsSha256 ?? (contents as TreeDigest).end(),
+      removedSha256: removed.end(),
       removedMarks: removedMarks.end()
     })
   }
 }
 
+function lineOf(path: string, { mode, size, sha256 }: Omit<TreeEntry, 'path'>): string {
+  return treeLine({ path, mode, size, sha256 })
+}
+
 const firstMarks = 1024
 
 /** Collects marks in memory that doubles. */
-function collectMarks(): { add(line: Uint8Array): void; end(): Uint8Array<ArrayBuffer> } {
+function collectMarks(): { add(line: string): void; end(): Uint8Array<ArrayBuffer> } {
   let marks = new Uint8Array(new ArrayBuffer(firstMarks * markBytes))
   let at = 0
   return {

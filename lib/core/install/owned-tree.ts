@@ -19,7 +19,7 @@ import { createReadStream, existsSync } from 'node:fs'
 import { open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { crc32 } from '../../base/digests.js'
-import { linesOf } from '../../base/text.js'
+import { maxLineBytes } from '../../base/text.js'
 import { syncDirectory } from '../../base/files.js'
 import { hasCode, Refusal } from '../../base/errors.js'
 import { type ManifestLine, type OwnedEntry, pathOfLine } from '../../model/manifest.js'
@@ -54,10 +54,12 @@ const version = 'svc-owned 2'
 /** Bytes of text that are collected before a write. */
 const batchLength = 64 * 1024
 const crcDigits = 8
+const newline = 10
+const endMark = 'end '
 
 /** Reads the first line of a tree. Throws `UnusableTree`. */
 export async function readOwnedHead(path: string): Promise<OwnedHead> {
-  for await (const lines of treeLines(path)) return parseHead(lines[0] ?? '')
+  for await (const block of blocksOf(path)) return parseHead(block.toString('utf8', 0, endOfLine(block)))
   throw new UnusableTree(`"${path}" is empty`)
 }
 
@@ -74,31 +76,36 @@ export async function* readOwnedTree(from: string | Uint8Array): AsyncGenerator<
   for await (const entry of readOwnedEntries(from)) if (!isDirectory(entry)) yield entry
 }
 
-/**
- * Yields the entries of a tree, given by its path or its contents, in canonical order. Throws `UnusableTree` if the
- * tree is incomplete, which may be noticed only at its end.
- */
+/** Yields the entries of a tree like `readOwnedBatches`, one by one. */
 export async function* readOwnedEntries(from: string | Uint8Array): AsyncGenerator<OwnedEntry> {
-  let crc = 0
-  let count = 0
-  let isHead = true
-  let hasEnd = false
-  for await (const lines of treeLines(from)) {
-    for (const line of lines) {
-      if (isHead) {
-        parseHead(line)
-        isHead = false
-      } else if (line.startsWith('end ')) {
-        if (line !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
-        hasEnd = true
-      } else {
-        crc = crc32(Buffer.from(`${line}\n`), crc)
-        count++
-        yield parseEntry(line)
-      }
-    }
+  for await (const batch of readOwnedBatches(from)) yield* batch
+}
+
+/**
+ * Yields the entries of a tree, given by its path or its contents, in canonical order, as many at a time as were read.
+ * Throws `UnusableTree` if the tree is incomplete, which may be noticed only at its end.
+ */
+export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerator<OwnedEntry[]> {
+  let [crc, count] = [0, 0]
+  let end: string | null = null
+  let isFirst = true
+  for await (const block of blocksOf(from)) {
+    if (end !== null) throw new UnusableTree(`${nameOf(from)} is damaged`)
+    const start = isFirst ? endOfLine(block) + 1 : 0
+    if (isFirst) parseHead(block.toString('utf8', 0, start - 1))
+    isFirst = false
+    const last = Math.max(start, block.lastIndexOf(newline, -2) + 1)
+    if (block.toString('latin1', last, last + endMark.length) === endMark)
+      end = withoutNewline(block.toString('utf8', last))
+    const lines = block.subarray(start, end === null ? block.length : last)
+    if (lines.length === 0) continue
+    crc = crc32(lines, crc)
+    const batch = withoutNewline(lines.toString()).split('\n').map(parseEntry)
+    count += batch.length
+    yield batch
   }
-  if (!hasEnd) throw new UnusableTree(`${nameOf(from)} is incomplete`)
+  if (end === null) throw new UnusableTree(`${nameOf(from)} is incomplete`)
+  if (end !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
 }
 
 function nameOf(from: string | Uint8Array): string {
@@ -212,16 +219,33 @@ function ownedOf(line: TimedLine, since: string, earlier: OwnedEntry | null): Ow
 export const noContents = '0'.repeat(64)
 
 /**
- * Yields the lines of a tree, given by its path or its contents, in the pieces in which they were read. Throws
- * `UnusableTree` if the file does not exist.
+ * Yields a tree, given by its path or its contents, in blocks of whole lines; the last line may lack its end. Throws
+ * `UnusableTree` if the file does not exist, or has a line that is too long.
  */
-async function* treeLines(from: string | Uint8Array): AsyncGenerator<string[]> {
+async function* blocksOf(from: string | Uint8Array): AsyncGenerator<Buffer> {
+  let held: Buffer = Buffer.alloc(0)
   try {
-    yield* linesOf(typeof from === 'string' ? createReadStream(from) : piecesOf(from))
+    for await (const piece of typeof from === 'string' ? createReadStream(from) : piecesOf(from)) {
+      const bytes = piece as Buffer
+      const end = bytes.lastIndexOf(newline) + 1
+      if (end > 0) yield held.length === 0 ? bytes.subarray(0, end) : Buffer.concat([held, bytes.subarray(0, end)])
+      held = end > 0 ? bytes.subarray(end) : Buffer.concat([held, bytes])
+      if (held.length > maxLineBytes) throw new UnusableTree(`${nameOf(from)} is damaged`)
+    }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${from}" does not exist`)
     throw error
   }
+  if (held.length > 0) yield held
+}
+
+function withoutNewline(text: string): string {
+  return text.endsWith('\n') ? text.slice(0, -1) : text
+}
+
+function endOfLine(block: Buffer): number {
+  const end = block.indexOf(newline)
+  return end === -1 ? block.length : end
 }
 
 function* piecesOf({ buffer, byteOffset, length }: Uint8Array): Generator<Buffer> {

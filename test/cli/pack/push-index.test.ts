@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { readFileSync, renameSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../../../lib/base/digests.js'
@@ -56,7 +56,7 @@ t.test('files that were written in the moment of the walk, or in its future, are
 })
 
 t.test('a damaged index, one of another machine and a missing one know nothing', async t => {
-  const { path } = await stageIndex(t, { a: 'one' })
+  const { path, tree } = await stageIndex(t, { a: 'one' })
   const text = readFileSync(path, 'utf8')
   const spoilt = {
     cut: text.slice(0, -20),
@@ -68,10 +68,51 @@ t.test('a damaged index, one of another machine and a missing one know nothing',
   }
   for (const [name, contents] of Object.entries(spoilt)) {
     writeFileSync(path, contents)
-    t.equal(await readIndex(path), emptyIndex, name)
+    t.ok(await knowsNothing(path), name)
   }
-  t.equal(await readIndex(`${path}.missing`), emptyIndex)
+  t.ok(await knowsNothing(`${path}.missing`))
+
+  async function knowsNothing(place: string): Promise<boolean> {
+    const { treeSha256, entries, known } = await readIndex(place)
+    return treeSha256 === null && entries.size === 0 && tree.sources.every(source => known(source) === undefined)
+  }
   t.equal(emptyIndex.known({} as never), undefined)
+})
+
+const many = Object.fromEntries(Array.from({ length: 120 }, (_, at) => [`${at}`, `contents of ${at}`]))
+
+t.test('many files that had to be read are remembered, and the tree of the server stays', async t => {
+  const { site, path, tree, unknown, place } = await stageIndex(t, { ...many, gone: '1', other: '2' }, Date.now())
+  rmSync(place('gone'))
+  writeFileSync(place('other'), '3')
+  writeFileSync(place('new'), '4')
+  async function refresh(): Promise<void> {
+    const index = await readIndex(path)
+    const sources = await sourcesOf(site)
+    await index.refresh({ ...(await treeOf(sources, index)), sources, walkedMs: Date.now() + 60_000 })
+  }
+  t.equal((await unknown()).length, 122, 'all were written in the moment of the walk')
+  await refresh()
+  t.strictSame(await unknown(), ['new', 'other'], 'those that the server does not have are read again')
+  const { treeSha256, entries } = await readIndex(path)
+  t.equal(treeSha256, tree.treeSha256)
+  t.strictSame(
+    [...entries.values()].map(({ path, sha256 }) => [path, sha256]),
+    tree.entries.map(({ path, sha256 }) => [path, sha256])
+  )
+  const { ino } = statSync(path)
+  await refresh()
+  t.equal(statSync(path).ino, ino, 'a few files are no reason to write it')
+})
+
+t.test('files are remembered before the first push, without a tree of the server', async t => {
+  const { site, path, unknown } = await stageIndex(t, many)
+  rmSync(path)
+  const index = await readIndex(path)
+  const sources = await sourcesOf(site)
+  await index.refresh({ ...(await treeOf(sources, index)), sources, walkedMs: Date.now() + 60_000 })
+  t.strictSame(await unknown(), [])
+  t.equal((await readIndex(path)).treeSha256, null)
 })
 
 /** Gives a text the digest that it ends with. */

@@ -21,14 +21,14 @@ interface State {
 }
 
 function planned(states: State[], digits = 64): Expected {
-  const builder = buildExpected(digits)
+  const contents = createContentsDigest()
+  for (const { path, wanted } of states) contents.add({ path, mode: 0o100600, size: 1, sha256: digest(wanted) })
+  const builder = buildExpected(digits, contents.end())
   for (const { path, wanted, found } of states) {
     const before = found === null ? null : { mode: 0o100644, gid: 0, size: 1, sha256: digest(found) }
     builder.add({ path, kind: 'file', size: 1, sha256: digest(wanted).slice(0, digits) }, before)
   }
-  const contents = createContentsDigest()
-  for (const { path, wanted } of states) contents.add({ path, mode: 0o100600, size: 1, sha256: digest(wanted) })
-  return builder.end(plannedAtMs, contents.end())
+  return builder.end(plannedAtMs)
 }
 
 t.test('a staging is held to what the plan wanted and found', async t => {

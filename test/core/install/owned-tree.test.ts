@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { spawnSync } from 'node:child_process'
 import {
@@ -86,6 +86,27 @@ t.test('a torn, changed or missing tree is not used', async t => {
     t.ok(await isUnusable(all(readOwnedTree(bad))), `${from.trim()} changed to ${to.trim()}`)
   }
   t.ok(await isUnusable(readOwnedHead(join(directory, 'none.tree'))), 'missing')
+  for (const [more, what] of [
+    ['x', 'a line after the end'],
+    [`${text.split('\n')[1]}\n`, 'an entry after the end'],
+    ['x'.repeat(200_000), 'a line without an end']
+  ] as const) {
+    writeFileSync(bad, text + more)
+    t.ok(await isUnusable(all(readOwnedTree(bad))), what)
+  }
+})
+
+t.test('a tree is read in pieces that end anywhere', async t => {
+  const path = join(t.testdir(), 'p.tree')
+  const names = Array.from({ length: 2000 }, (_, at) => `${String(at).padStart(5, '0')} ü ${'x'.repeat(at % 50)} `)
+  await writeOwnedTree(path, head, each(names.map(name => entry(name))))
+  t.ok(statSync(path).size > 2 * 64 * 1024)
+  for (const from of [path, readFileSync(path)])
+    t.strictSame(
+      (await all(readOwnedTree(from))).map(found => found.path),
+      names,
+      'also with blanks at their ends'
+    )
 })
 
 t.test('a file that stays keeps its group until a way back takes it away', async t => {
