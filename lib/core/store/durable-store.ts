@@ -35,7 +35,7 @@ import { LiveMemory } from './live-memory.js'
 import { openFileLog } from './redo.js'
 import type { Image } from './page-file.js'
 import { migrate, schemaVersion, versionOf } from './schema.js'
-import { loadSqlite } from './memory.js'
+import { loadSqlite, makeDatabase, type Memory } from './memory.js'
 
 export interface StoreOptions {
   /** An existing directory that the caller owns. */
@@ -67,7 +67,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const redoPath = join(directory, 'svc.db.redo')
   const loading = loadDatabase({ disk, databasePath })
   const [file, sqlite] = await Promise.all([loading, options.sqlite ?? loadSqlite()])
-  const files = { sqlite, disk, databasePath, redoPath }
+  const made = file === null ? await makeDatabase(memory => newest(memory, clock)) : null
+  const files = { sqlite, disk, databasePath, redoPath, made }
 
   const recovered = recover({ ...files, file })
   const migrated = await upgrade(recovered, { disk, clock, databasePath })
@@ -151,6 +152,12 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     },
     close: () => (closing ??= close())
   }
+}
+
+/** Adds the tables to an empty database. Returns the image of it. */
+function newest(memory: Memory, clock: Clock): Image {
+  migrate(memory)
+  return stampedImage(memory, 0, clock)
 }
 
 /** Takes an image of what was executed, and waits until that is durable. `at` is called when it has been taken. */

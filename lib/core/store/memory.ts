@@ -248,11 +248,42 @@ let compiled: object | undefined
  * been optimised, about 170 ms (test/bench/store).
  */
 export async function loadSqlite(): Promise<SqlJsStatic> {
-  // Not loaded by import(): Node would search 47 KB of CommonJS for export names, which takes five times as long as
-  // loading.
-  const require = createRequire(import.meta.url)
+  return instantiate((compiled ??= withFlags(lasting, () => new assembly.Module(moduleBytes()))))
+}
+
+/** Whether this process has made a database. */
+let hasMade = false
+
+/**
+ * Returns the file of a database to which `fill` has added tables. The migrations make V8 optimise SQLite's parser and
+ * interpreter, half a second of CPU on other threads and 17 MB permanently (test/bench/idle). So they run in a module
+ * that is never optimised, and that is dropped afterwards. Returns null if that is not worthwhile: for a second
+ * database of the same process, and with a V8 whose flags are unknown.
+ */
+export async function makeDatabase(fill: (memory: Memory) => Image): Promise<Uint8Array | null> {
+  if (hasMade || defaultBudget === undefined) return null
+  hasMade = true
+  // V8 compiles the same bytes only once. The empty custom section makes them others.
+  const bytes = Buffer.concat([moduleBytes(), Buffer.from([0, 1, 0])])
+  const sqlite = await instantiate(withFlags(brief, () => new assembly.Module(bytes)))
+  return withFlags(brief, () => {
+    const memory = createMemory(sqlite, null)
+    const { pieces } = fill(memory)
+    memory.close()
+    return Buffer.concat(pieces)
+  })
+}
+
+// Not loaded by import(): Node would search 47 KB of CommonJS for export names, which takes five times as long as
+// loading.
+const require = createRequire(import.meta.url)
+
+function moduleBytes(): Buffer {
+  return readFileSync(require.resolve('sql.js/dist/sql-wasm.wasm'))
+}
+
+async function instantiate(module: object): Promise<SqlJsStatic> {
   const initialise = require('sql.js') as typeof initSqlJs
-  const module = (compiled ??= compile(readFileSync(require.resolve('sql.js/dist/sql-wasm.wasm'))))
   return initialise({
     instantiateWasm(imports, onReady) {
       const instance = new assembly.Instance(module, imports)
@@ -270,27 +301,34 @@ const defaultBudgets: Record<string, number> = {
   '13': 13_000_000,
   '14': 13_000_000
 }
-/**
- * About 750 ms of execution. Below 600 million, the first start in an empty directory made V8 optimise SQLite's parser
- * and interpreter, which took 300 ms of CPU and 11 to 18 MB permanently (VmRSS on Node 20; test/bench/idle).
- */
-const budget = 900_000_000
+const defaultBudget = defaultBudgets[String(process.versions.v8).split('.', 1)[0] as string]
+
+/** Flags of V8, and their defaults. */
+type Flags = ReadonlyArray<[changed: string, usual: string]>
+
+/** A function is checked at its first call, when it is also compiled: most functions are never called. */
+const lazy: Flags = [['--wasm-lazy-validation', '--no-wasm-lazy-validation']]
 
 /**
- * Compiles with two of V8's flags changed, and then restores them, because Node's code cache is valid only for the
- * default flags. Lazy validation checks a function at its first call, when it is also compiled: most functions are
- * never called. The larger budget delays optimisation: V8 started half a second of work while the program was still
- * starting, on the other cores if they were idle (test/bench/start). The delay has no later cost (test/bench/store).
+ * The largest budget that V8 accepts delays optimisation: V8 started half a second of work while the program was still
+ * starting, on the other cores if they were idle (test/bench/start). SQLite's parser uses half of it when it reads the
+ * tables of svc.db. The delay has no later cost (test/bench/store).
  */
-function compile(bytes: Uint8Array): object {
-  const defaultBudget = defaultBudgets[String(process.versions.v8).split('.', 1)[0] as string]
-  if (defaultBudget === undefined) return new assembly.Module(bytes)
-  setFlagsFromString('--wasm-lazy-validation')
-  setFlagsFromString(`--wasm-tiering-budget=${budget}`)
+const lasting: Flags = [...lazy, [`--wasm-tiering-budget=${2 ** 31 - 1}`, `--wasm-tiering-budget=${defaultBudget}`]]
+
+/** Nothing but function 0, which is imported, can be optimised. */
+const brief: Flags = [...lazy, ['--wasm-tier-up-filter=0', '--wasm-tier-up-filter=-1']]
+
+/**
+ * Runs `work` with flags of V8 changed. Then it restores them, because Node's code cache is valid only for the default
+ * flags.
+ */
+function withFlags<T>(flags: Flags, work: () => T): T {
+  if (defaultBudget === undefined) return work()
+  for (const [changed] of flags) setFlagsFromString(changed)
   try {
-    return new assembly.Module(bytes)
+    return work()
   } finally {
-    setFlagsFromString('--no-wasm-lazy-validation')
-    setFlagsFromString(`--wasm-tiering-budget=${defaultBudget}`)
+    for (const [, usual] of flags) setFlagsFromString(usual)
   }
 }

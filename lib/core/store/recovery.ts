@@ -34,6 +34,8 @@ interface RecoveryOptions {
   redoPath: string
   /** The contents of svc.db as `loadDatabase` returns them. If absent, the file is read here. */
   file?: Uint8Array[] | null
+  /** The file of a new database. If absent or null, a new database is empty. */
+  made?: Uint8Array | null
   /** Number of bytes of the redo log to read: those known to be durable. */
   redoEnd?: number
 }
@@ -54,7 +56,13 @@ export function recover(options: RecoveryOptions): Recovered {
   const redo = log === undefined ? null : readRedo(log, redoPath)
   if (file === null) {
     if (redo !== null && (redo.lines.length > 0 || redo.after > 0)) throw missing(databasePath, redoPath)
-    return { memory: createMemory(options.sqlite, null), held: null, sequence: 0, redo: null, isChecked: true }
+    return {
+      memory: createMemory(options.sqlite, options.made ?? null),
+      held: null,
+      sequence: 0,
+      redo: null,
+      isChecked: true
+    }
   }
   refuseForeignJournals(options)
   const { memory, held } = openDatabase(options.sqlite, file, databasePath)

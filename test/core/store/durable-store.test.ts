@@ -1,6 +1,7 @@
 import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import type { Refusal } from '../../../lib/base/errors.js'
@@ -409,4 +410,43 @@ t.test('does not look at a file that was checked before', async t => {
   await pages.verified()
   t.equal(pages.damage, null)
   pages.stop()
+})
+
+/** Opens a store in the given directory, reads from it and closes it, in a process. Returns the functions of SQLite that V8 compiled. */
+function compiledBy(directory: string): string[] {
+  const program = `
+    const [{ openStore }, { listProjects }] = await Promise.all(process.argv.slice(1, 3).map(url => import(url)))
+    const store = await openStore({ directory: process.argv[3] })
+    listProjects(store)
+    // A function that is hot by now is optimised in the meantime.
+    await new Promise(resolve => setTimeout(resolve, 50))
+    await store.close()`
+  const modules = ['durable-store.js', 'tables/projects.js'].map(
+    name => new URL(`../../../lib/core/store/${name}`, import.meta.url).href
+  )
+  const words = ['--trace-wasm-compilation-times', '--input-type=module', '-e', program, ...modules, directory]
+  const said = execFileSync(process.execPath, words, { encoding: 'utf8' })
+  return said.split('\n').filter(line => line.startsWith('Compiled function'))
+}
+
+t.test('a start makes V8 optimise nothing, and opens the tables that a start without files has made', async t => {
+  const directory = t.testdir()
+  for (const what of ['without files', 'with files', 'with files again']) {
+    const compiled = compiledBy(directory)
+    t.ok(compiled.length > 100, `${what}: V8 names what it compiles`)
+    t.same(
+      compiled.filter(line => line.includes('TurboFan')),
+      [],
+      what
+    )
+  }
+  // Only the first new database of a process has a module of its own, and this process has made others.
+  const further = await mkdtemp(join(directory, 'further-'))
+  await (await openStore({ directory: further })).close()
+  const tablesOf = async (path: string): Promise<unknown> => {
+    const memory = createMemory(await loadSqlite(), readFileSync(join(path, 'svc.db')))
+    t.teardown(() => memory.close())
+    return memory.all('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name')
+  }
+  t.same(await tablesOf(directory), await tablesOf(further), 'with migrations of the module that stays')
 })
