@@ -24,7 +24,7 @@ const ofName = 'built of fixed parts, for the name of a project, which is short'
 const places: Readonly<Record<string, string>> = {
   'lib/api/log-sources.ts: viewer.search(source, { ...query, signal, caller }, event =>': noText,
   "lib/api/agent.ts: router.match('GET', path)": noText,
-  'lib/api/components.ts: components.search(searched, asked, signal)': noText,
+  'lib/api/projects.ts: components.search(searched, asked, signal)': noText,
   'lib/api/system.ts: doors.search()': noText,
   'lib/core/archive/names.ts: new RegExp(`[\\\\u007f-\\\\u009f\\\\u2028\\\\u2029]|${invisibleChara': fixed,
   "lib/cli/commands/tail.ts: new RegExp(grep, ignoresCase ? 'i' : '')": 'of the user, in the process of the user',
@@ -42,7 +42,7 @@ const places: Readonly<Record<string, string>> = {
   'lib/base/config/files.ts: new RegExp(`${string.source}|${number.source}|true|false|nul': read,
   'lib/fleet/agent/agent.ts: live.search(projectId, stopping.signal)': noText,
   'lib/http/core/dispatch.ts: this.#router.match(exchange.method, path)': noText,
-  'lib/cli/suggestions.ts: new RegExp(`(?<![\\\\w"])${name}(?![\\\\w"])`, \'g\')': fixed,
+  'lib/cli/hints.ts: new RegExp(`(?<![\\\\w"])${name}(?![\\\\w"])`, \'g\')': fixed,
   "lib/core/install/guard.ts: new RegExp( '^/etc/((nginx|apache2|httpd|caddy|haproxy|light": fixed,
   "lib/core/install/helper-answers.ts: new RegExp(`^${name}:\\\\s*([\\\\d\\\\s]*?)$`, 'm')": fixed,
   "lib/core/install/helper-answers.ts: new RegExp(`^${name}:\\\\s*(\\\\w+)$`, 'm')": fixed,
@@ -86,7 +86,7 @@ t.test('every expression that is computed is listed', async t => {
 const bounded: Readonly<Record<string, string>> = {
   'lib/operate/logs/search/pattern.ts': 'a query has at most 1,000 characters',
   'lib/cli/server-file/format.ts': 'the text is valid JSON, in which every string ends',
-  'lib/base/text.ts': 'the text is valid JSON, in which every string ends',
+  'lib/base/json.ts': 'the text is valid JSON, in which every string ends',
   'www/elements/base/code-languages.ts': 'only parts of one expression, which is tried as "code in …" below'
 }
 

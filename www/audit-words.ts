@@ -1,7 +1,6 @@
 /* Entries of the audit log in words. Pure. */
 
-import type { AuditAction } from './shared/audit-actions.js'
-import { type Change, changedValue, noValue, readChanges } from './shared/audit-changes.js'
+import { type AuditAction, type Change, changedValue, noValue, readChanges } from './shared/audit.js'
 import { exactWords } from './elements/base/words.js'
 import { fieldLabels, subjectWords, t } from './words/t.js'
 

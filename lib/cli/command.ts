@@ -1,6 +1,6 @@
 import { Refusal } from '../base/errors.js'
 import { closest } from '../base/text.js'
-import type { Output } from './terminal/output.js'
+import type { Host, Output } from './terminal/output.js'
 
 /** The surroundings of a running command. */
 export interface Context {
@@ -349,31 +349,4 @@ export function usage(word: string, sentence: string): Refusal {
 /** Returns an option as the help shows it: `--no-<flag>` for a switch that is on by default, else `--<flag>`. */
 export function shownFlag(flag: string, row: { type: string; default?: unknown }): string {
   return row.type === 'switch' && row.default === true ? `--no-${flag}` : `--${flag}`
-}
-
-/** The part of `process` that the command line uses. */
-export interface Host {
-  env: Readonly<Record<string, string | undefined>>
-  cwd(): string
-  readonly stdin: NodeJS.ReadStream
-  readonly stdout: NodeJS.WriteStream
-  readonly stderr: NodeJS.WriteStream
-  on(signal: NodeJS.Signals, listener: () => void): unknown
-  off(signal: NodeJS.Signals, listener: () => void): unknown
-  exit(code: number): void
-}
-
-type Environment = Host['env']
-
-/** Whether the command runs in a CI job: `CI` is set, as every common system does, and not turned off. */
-export function isCi(env: Environment): boolean {
-  return !['', '0', 'false'].includes((env['CI'] ?? '').toLowerCase())
-}
-
-/**
- * Whether a stream is a terminal that a person watches, on which a line can be drawn again. A CI job may have a terminal,
- * but its log keeps every byte. `TERM=dumb` has no escape sequences.
- */
-export function isScreen(stream: { isTTY?: boolean }, env: Environment): boolean {
-  return stream.isTTY === true && env['TERM'] !== 'dumb' && !isCi(env)
 }

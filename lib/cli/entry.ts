@@ -1,6 +1,7 @@
 // Static imports are types and the table of commands only, so that "svc --help" loads nothing but this file, the table
 // and the help.
-import type { Host, Command, CommandRow } from './command.js'
+import type { Command, CommandRow } from './command.js'
+import type { Host } from './terminal/output.js'
 import { commandGroups, commands, topics } from './command-table.js'
 
 /** Runs one command line, given without node and script. Returns the exit code; throws only bugs. */
@@ -98,7 +99,7 @@ function missing(error: unknown): null {
 async function explain(error: unknown, command: Command): Promise<{ exitCode: number; sentence: string }> {
   const [{ Refusal, sentenceOf }, { inOptions }] = await Promise.all([
     import('../base/errors.js'),
-    import('./suggestions.js')
+    import('./hints.js')
   ])
   if (error instanceof Refusal) return { exitCode: error.kind === 'usage' ? 2 : 1, sentence: inOptions(error, command) }
   if (error instanceof Error && 'syscall' in error) return { exitCode: 1, sentence: sentenceOf(error) }
@@ -154,10 +155,7 @@ async function unknown(words: readonly string[], host: Host): Promise<number> {
 
 /** Says that there is no such command, and which one was probably meant. */
 async function refuse(typed: readonly string[], words: readonly string[], host: Host): Promise<number> {
-  const [{ meantBy }, { cleanText }] = await Promise.all([
-    import('./suggestions.js'),
-    import('./terminal/terminal-text.js')
-  ])
+  const [{ meantBy }, { cleanText }] = await Promise.all([import('./hints.js'), import('./terminal/terminal-text.js')])
   const text = typed.join(' ')
   const meant = meantBy(words, commands, topics)
   const what = text.startsWith('-') ? `Unknown option "${text}" before the command` : `Unknown command "${text}"`

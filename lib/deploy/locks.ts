@@ -1,7 +1,7 @@
 import { open, rm } from 'node:fs/promises'
 import { type Clock, instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
-import { writeChanges } from '../base/shared/audit-changes.js'
+import { writeChanges } from '../base/shared/audit.js'
 import { type Actor, type AuditEvent, systemActor } from '../model/audit.js'
 import { changes, type Readers } from '../model/readers.js'
 import {

@@ -40,7 +40,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isInScope } from '../model/access.js'
 import { type AuditEvent, systemActor } from '../model/audit.js'
 import { changes, type Readers } from '../model/readers.js'
-import { writeChanges } from '../base/shared/audit-changes.js'
+import { writeChanges } from '../base/shared/audit.js'
 import { oweReceipt } from '../core/store/tables/receipts.js'
 
 /** The result of a deployment. */

@@ -12,11 +12,10 @@ import { instantOf } from '../base/clock.js'
 import { sha256, sha256OfFile } from '../base/digests.js'
 import { Refusal } from '../base/errors.js'
 import { countOf, isBlank } from '../base/text.js'
-import { seenTime } from '../core/audit/seen-time.js'
+import { seenTime } from '../core/audit/audit.js'
 import { type PublicKey, readPublicKey, readSignersFile } from '../core/proof/keys.js'
-import { badSignature } from '../core/proof/signature.js'
-import { digestOf } from '../core/proof/statement.js'
 import {
+  badSignature,
   faultOfSbom,
   faultOfScripts,
   faultOfTimes,
@@ -24,6 +23,7 @@ import {
   type SentSignatures,
   type SignedStatement
 } from '../core/proof/signers.js'
+import { digestOf } from '../core/proof/statement.js'
 import type { SignatureDemand } from '../model/access.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import { policyOf, type SignaturePolicy } from '../model/policy.js'

@@ -72,7 +72,7 @@ export interface InclusionProof {
 
 /** An event to record. The audit log adds the id and the time. */
 export interface AuditEvent {
-  /** One of base/shared/audit-actions.ts. */
+  /** One of base/shared/audit.ts. */
   action: string
   actor: Actor
   projectId?: string | null

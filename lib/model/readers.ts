@@ -1,4 +1,4 @@
-import { type Change, changedValue, noValue, secretValue } from '../base/shared/audit-changes.js'
+import { type Change, changedValue, noValue, secretValue } from '../base/shared/audit.js'
 import { sha256 } from '../base/digests.js'
 import { oneLine } from '../base/text.js'
 

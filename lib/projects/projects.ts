@@ -1,7 +1,7 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { invalid, nameTaken, notFound, Refusal } from '../base/errors.js'
-import { writeChanges } from '../base/shared/audit-changes.js'
+import { writeChanges } from '../base/shared/audit.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { beyondDefaults, changes, type Readers } from '../model/readers.js'
 import type { DeploymentRow, DeploymentStatus, FinalStatus, RanScript } from '../model/deployment.js'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../base/errors.js'
-import { type Change, writeChanges } from '../base/shared/audit-changes.js'
+import { type Change, writeChanges } from '../base/shared/audit.js'
 import { closest, itemsOf } from '../base/text.js'
 import type { AuditEvent, Actor } from '../model/audit.js'
 import { changes } from '../model/readers.js'

@@ -1,7 +1,7 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
-import { seenTime } from '../core/audit/seen-time.js'
+import { seenTime } from '../core/audit/audit.js'
 import { looksLike, nameFault, readAllowedSigners, readPublicKey } from '../core/proof/keys.js'
 import type { Store, Transaction } from '../core/store/database.js'
 import { requireProject } from '../core/store/tables/projects.js'

@@ -1,7 +1,7 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import { countOf } from '../base/text.js'
 import { Refusal, invalid } from '../base/errors.js'
-import { writeChanges } from '../base/shared/audit-changes.js'
+import { writeChanges } from '../base/shared/audit.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { changes, type Readers } from '../model/readers.js'
 import {

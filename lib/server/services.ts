@@ -20,10 +20,9 @@ import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/record.js'
 import { createCollector, createRateLimit, maxOverviewDays } from '../operate/telemetry/telemetry.js'
 import { createTargets as createNotificationTargets } from '../operate/notify/targets.js'
-import { createIncidents, type Incidents } from '../operate/notify/incidents.js'
+import { createIncidents, type Incidents, deploymentPage } from '../operate/notify/events.js'
 import { Webhook } from '../operate/notify/webhook.js'
 import { logKinds, type LogSource } from '../model/log-source.js'
-import { deploymentPage } from '../operate/notify/events.js'
 import { applyToProjects, createLabels, Projects, recentScripts } from '../projects/projects.js'
 import { type CheckHeaders, createCheckHeaders, createVariablesKey } from '../projects/seal.js'
 import { Variables } from '../projects/variables.js'
@@ -405,7 +404,7 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
     deployments,
     ...live,
     components: createDoor(async () => {
-      const { createComponents } = await import('../projects/components.js')
+      const { createComponents } = await import('../projects/search.js')
       return createComponents({ store, sbomOf: id => join(home.deployments, `${id}.sbom.json`), ...live })
     }),
     families: async scope => (await families()).readFamilies(projects.list({ scope }), { store, ...live }),

@@ -7,11 +7,9 @@ import {
   type OptionRow,
   type OptionTable,
   parseArgs,
-  wordsOf,
-  shownFlag,
-  isCi,
-  isScreen
+  wordsOf
 } from '../../lib/cli/command.js'
+import { shownFlag } from '../../lib/cli/command.js'
 
 t.test('a command has the name of its row, and exit codes follow the shell', async t => {
   const row = { operands: {}, options: {}, examples: [['x', 'do x']], run: async () => 0 } as const
@@ -170,18 +168,4 @@ t.test('the last operand may take all words that are left', async t => {
   const needed: OperandTable = { all: { required: true, repeatable: true, help: 'all' } }
   t.strictSame(parseArgs(['a', 'b'], {}, needed).operands, { all: ['a', 'b'] })
   t.throws(() => parseArgs([], {}, needed), { kind: 'usage', message: /<all> is missing/ })
-})
-
-t.test('nobody watches the terminal of a CI job', t => {
-  for (const CI of ['true', '1', 'woodpecker']) {
-    t.ok(isCi({ CI }), CI)
-    t.notOk(isScreen({ isTTY: true }, { CI, TERM: 'xterm' }), CI)
-  }
-  for (const CI of ['', '0', 'false', 'False', undefined]) {
-    t.notOk(isCi({ CI }), `${CI}`)
-    t.ok(isScreen({ isTTY: true }, { CI, TERM: 'xterm' }), `${CI}`)
-  }
-  t.notOk(isScreen({ isTTY: true }, { TERM: 'dumb' }))
-  t.notOk(isScreen({}, { TERM: 'xterm' }))
-  t.end()
 })

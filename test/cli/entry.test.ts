@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { commands, topics } from '../../lib/cli/command-table.js'
 import { main } from '../../lib/cli/entry.js'
 import { svc } from '../support/svc.js'
-import type { Host } from '../../lib/cli/command.js'
+import type { Host } from '../../lib/cli/terminal/output.js'
 
 const names = commands.filter(({ name, hidden }) => name !== 'help' && hidden !== true).map(({ name }) => name)
 

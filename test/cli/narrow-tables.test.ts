@@ -6,7 +6,7 @@ import { main } from '../../lib/cli/entry.js'
 import { widthOf } from '../../lib/cli/terminal/columns.js'
 import { startFleet } from '../support/fleet-on-server.js'
 import { bareEnvironment } from '../support/svc.js'
-import type { Host } from '../../lib/cli/command.js'
+import type { Host } from '../../lib/cli/terminal/output.js'
 import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 

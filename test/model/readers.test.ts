@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { readChanges, writeChanges } from '../../lib/base/shared/audit-changes.js'
+import { readChanges, writeChanges } from '../../lib/base/shared/audit.js'
 import { beyondDefaults, changes, type Readers, hiddenValue, showing } from '../../lib/model/readers.js'
 import type { Check } from '../../lib/model/policy.js'
 import { type Project, newProject, projectReaders } from '../../lib/model/project.js'

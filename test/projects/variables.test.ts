@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { detailLine } from '../../lib/base/shared/audit-changes.js'
+import { detailLine } from '../../lib/base/shared/audit.js'
 import { systemClock } from '../../lib/base/clock.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { defaultGate } from '../../lib/model/policy.js'

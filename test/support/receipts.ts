@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { sha256 } from '../../lib/base/digests.js'
-import { fingerprintOf } from '../../lib/core/proof/dsse.js'
+import { fingerprintOf } from '../../lib/core/proof/statement.js'
 import { listOf, type ReceiptSigner, readReceipt, receiptText } from '../../lib/core/proof/receipt.js'
 import { rawPublicKey } from '../../lib/base/signing-key.js'
 import { hubKeyText, type SignedHubKey } from '../../lib/model/fleet-wire.js'

@@ -1,8 +1,7 @@
 /* Signed releases: keys, statements about zips, and their signatures. */
 import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { publicKeyOf } from '../../lib/core/proof/keys.js'
-import { bareEnvelope } from '../../lib/core/proof/dsse.js'
-import { writeStatement } from '../../lib/core/proof/statement.js'
+import { bareEnvelope, writeStatement } from '../../lib/core/proof/statement.js'
 import { createTreeDigest } from '../../lib/model/manifest.js'
 import type { SigningKey } from '../../lib/model/signing-key.js'
 import type { Statement } from '../../lib/model/statement.js'

@@ -9,7 +9,7 @@ import { commands } from '../../lib/cli/command-table.js'
 import { main } from '../../lib/cli/entry.js'
 import { bare } from './bare.js'
 import { isThorough } from './thorough.js'
-import type { Host } from '../../lib/cli/command.js'
+import type { Host } from '../../lib/cli/terminal/output.js'
 
 /** The launcher in bin. */
 export const svcPath = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url))

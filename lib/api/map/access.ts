@@ -1,6 +1,6 @@
 import type { SignedDeployment } from '../../projects/signing-keys.js'
 import type { SignersFile, SigningKey } from '../../model/signing-key.js'
-import type { revokeKeyFields, trustFields } from '../signing.js'
+import type { revokeKeyFields, trustFields } from '../settings.js'
 import type {
   AccessReport,
   AccessToken,

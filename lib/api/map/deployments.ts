@@ -11,9 +11,9 @@ import type {
   promoteFields,
   rejectFields,
   rollbackFields,
-  undoFields
+  undoFields,
+  receiptForms
 } from '../deployments.js'
-import type { receiptForms } from '../receipts.js'
 
 /** A deployment that was cancelled. */
 export interface Cancelled extends Marked {

@@ -168,7 +168,7 @@ const secretAdvice =
   'keep it in .env.local (SVC_DEPLOY_TOKEN) or in the global configuration ("svc config:set token -")'
 
 function checkClientConfig(path: string, env: string | null, object: JsonObject): ProjectFile {
-  // Without a field: a command would name its option instead of the key (`cli/suggestions.ts`).
+  // Without a field: a command would name its option instead of the key (`cli/hints.ts`).
   const refuse = (code: string, sentence: string): Refusal => new Refusal('invalid', code, `${path}: ${sentence}`)
   const keys = Object.keys(object)
   const secret = keys.find(key => secretKeys.test(key))

@@ -13,7 +13,7 @@
  * following write, the import is complete except for the artifacts that were not restored yet.
  */
 import { instantOf } from '../../base/clock.js'
-import { seenTime } from '../../core/audit/seen-time.js'
+import { seenTime } from '../../core/audit/audit.js'
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { besideArchive } from '../../core/archive/pack-set.js'

@@ -16,7 +16,7 @@ import { countOf } from '../../base/text.js'
 import { locateHome } from '../../base/config/home.js'
 import type { AuditCheckpoint, AuditEntry } from '../../model/audit.js'
 import { actorText, formatBytes } from '../../base/shared/api.js'
-import { detailLine } from '../../base/shared/audit-changes.js'
+import { detailLine } from '../../base/shared/audit.js'
 import {
   type ReportProof,
   csvOf,

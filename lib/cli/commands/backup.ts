@@ -1,7 +1,6 @@
 import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { type Backup, openBackup } from '../../carry/backup/read-backup.js'
-import { refuseContents, type Restored, restoreBackup } from '../../carry/backup/restore.js'
+import { type Backup, openBackup, refuseContents, type Restored, restoreBackup } from '../../carry/backup/restore.js'
 import { sealFile, sealStream } from '../../carry/backup/format.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'

@@ -16,7 +16,8 @@ import {
   type ProjectWish,
   serverUrlOf
 } from '../client/session.js'
-import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, type Host } from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
+import type { Host } from '../terminal/output.js'
 import {
   deploymentOperand,
   deploymentOptions,

@@ -7,17 +7,8 @@ import {
   type RolloutEvent
 } from '../../model/rollout.js'
 import { openProject, projectIdOf, type AdminOptions } from '../client/session.js'
-import {
-  type Host,
-  isScreen,
-  type Context,
-  defineCommand,
-  exitCodes,
-  type Family,
-  number,
-  option,
-  toggle
-} from '../command.js'
+import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
+import { type Host, isScreen, createPaint, type Paint } from '../terminal/output.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
 import { countWords, paintState, rolloutLines, stateWords, errorLine } from '../fleet/wave-view.js'
 import { type GivenOptions, nextLine, detachedLine } from '../hints.js'
@@ -28,7 +19,6 @@ import { Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { mayRepeat, readNdjson, streamBroken } from '../client/streams.js'
 import { widthOf } from '../terminal/columns.js'
-import { createPaint, type Paint } from '../terminal/output.js'
 import { Interrupted, withInterrupts } from '../terminal/prompt.js'
 import { cleanText } from '../terminal/terminal-text.js'
 

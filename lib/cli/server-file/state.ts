@@ -19,7 +19,7 @@ import {
   serverFileFormat,
   type ReadFile
 } from './format.js'
-import type { Change } from '../../base/shared/audit-changes.js'
+import type { Change } from '../../base/shared/audit.js'
 import { Refusal } from '../../base/errors.js'
 
 /** A record of the server, in the form of the file. */

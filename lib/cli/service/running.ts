@@ -5,17 +5,8 @@ import { dirname, resolve } from 'node:path'
 import { reasonOf, Refusal } from '../../base/errors.js'
 import { replaceFile } from '../../base/files.js'
 import type { RunningServer, ShowsToken } from '../../server/serve.js'
-import {
-  type Host,
-  type Context,
-  choice,
-  number,
-  option,
-  type Options,
-  type OptionTable,
-  toggle,
-  usage
-} from '../command.js'
+import { type Context, choice, number, option, type Options, type OptionTable, toggle, usage } from '../command.js'
+import type { Host } from '../terminal/output.js'
 
 /**
  * Decides when to print the admin token. Anyone may read a file or pipe later, so there only a new token is printed.

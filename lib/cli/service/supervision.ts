@@ -14,7 +14,8 @@ import { ensureHome, type Home, locateHome, writeConfig } from '../../base/confi
 import { createPm2, findPm2, pm2Command, pm2Environment, type Pm2Process } from '../../operate/pm2.js'
 import { serverEnvironment } from '../../core/proc/environment.js'
 import { type Ended, runProcess } from '../../core/proc/run.js'
-import { type Host, type Context, exitCodes } from '../command.js'
+import { type Context, exitCodes } from '../command.js'
+import type { Host } from '../terminal/output.js'
 
 const processName = 'svc-server' // §4.13
 const maxRestarts = 5 // §8

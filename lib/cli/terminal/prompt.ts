@@ -2,7 +2,8 @@ import { createInterface } from 'node:readline'
 import { readAtMost } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
 import { decodeText, tokenOf } from '../../base/text.js'
-import { type Host, isCi, type Context } from '../command.js'
+import type { Context } from '../command.js'
+import { type Host, isCi } from './output.js'
 import { plainText } from './terminal-text.js'
 
 const maxSecretBytes = 64 * 1024

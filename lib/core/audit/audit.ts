@@ -1,4 +1,4 @@
-import type { Clock } from '../../base/clock.js'
+import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type AuditEntry, type AuditEvent, systemActor } from '../../model/audit.js'
@@ -16,7 +16,8 @@ import {
   removeAuditBefore,
   removeAuditLeaves,
   updateAudit,
-  writeAuditFrontier
+  writeAuditFrontier,
+  latestAuditCheckpoint
 } from '../store/tables/audit.js'
 import {
   appendLeaf,
@@ -251,4 +252,15 @@ function fold(nodes: readonly Buffer[]): Buffer {
 function historyGone(seq: number): Refusal {
   const sentence = `Cannot prove the audit log from entry ${seq} on: the hashes of entries that old were removed`
   return new Refusal('conflict', 'history_gone', sentence)
+}
+
+/**
+ * Returns the latest time that a server knows of, as ISO text: that of its clock, or a later one that the clock has shown
+ * before or that a checkpoint of the audit log has. So what has expired stays so if somebody sets the clock back.
+ */
+export function seenTime(db: Reader, clock: Clock): string {
+  const now = instantOf(clock)
+  if (clock.isTrusted === true) return now
+  const shown = clock.latest === undefined ? now : new Date(clock.latest()).toISOString()
+  return [now, shown, latestAuditCheckpoint(db) ?? now].sort().at(-1) as string
 }

@@ -11,7 +11,7 @@
  */
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import { fromSeed } from './sshsig.js'
-import { bytesOf, linesOf, unreadable } from './wire.js'
+import { bytesOf, linesOf, unreadable } from './keys.js'
 
 /** A signature of minisign. */
 export interface MinisignSignature {

@@ -25,7 +25,7 @@ import {
 import { revertReasons, scriptSteps, stepNames, triggerSources } from '../../model/deployment.js'
 import { propertiesOf, type Receipt, type ReceiptStatement, type ShortenedList } from '../../model/receipt.js'
 import { nodePhases } from '../../model/rollout.js'
-import { type Envelope, envelopeText, fingerprintOf, isSignedBy, readEnvelope, signedBytes } from './dsse.js'
+import { type Envelope, envelopeText, fingerprintOf, isSignedBy, readEnvelope, signedBytes } from './statement.js'
 import { statementType } from '../../base/shared/statement-text.js'
 import { parsePublicKey } from '../../base/signing-key.js'
 

@@ -16,9 +16,8 @@
 import { createHash, createPrivateKey, type KeyObject, sign, verify } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
 import { signingNamespace } from '../../model/statement.js'
-import { sshPublicKey, sshString } from './dsse.js'
-import { ed25519, ofBlob, type PublicKey, securityKey } from './keys.js'
-import { armored, sshReader, unreadable } from './wire.js'
+import { sshPublicKey, sshString } from './statement.js'
+import { ed25519, ofBlob, type PublicKey, securityKey, armored, sshReader, unreadable } from './keys.js'
 
 /** A signature of an SSH key. */
 export interface SshSignature {

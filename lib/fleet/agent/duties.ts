@@ -14,8 +14,6 @@ import {
   listEpochs,
   putDuty
 } from '../../core/store/tables/fleet.js'
-import { type DutyAnswer, type Ignored, obey, workOf } from '../duty.js'
-import type { Reader, Transaction } from '../../core/store/database.js'
 import {
   defaultRetriesMs,
   type DutyWork,
@@ -25,6 +23,8 @@ import {
   noResult,
   waitAfter
 } from './duty-works.js'
+import { type DutyAnswer, type Ignored, obey, workOf } from '../duty.js'
+import type { Reader, Transaction } from '../../core/store/database.js'
 
 /** An order that was not obeyed, and why. */
 export type IgnoredOrder = Pick<DutyAnswer, 'rolloutId' | 'attempt'> & { error: string }

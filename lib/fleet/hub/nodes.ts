@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { invalid, nameTaken, notFound, Refusal } from '../../base/errors.js'
-import { writeChanges } from '../../base/shared/audit-changes.js'
+import { writeChanges } from '../../base/shared/audit.js'
 import { isInScope, type ProjectScope } from '../../model/access.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
 import { beyondDefaults, changes, type Readers } from '../../model/readers.js'

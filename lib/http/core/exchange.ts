@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import type { Budget, Claim } from '../../base/budget.js'
 import { gather, type Slices } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
-import { keyFaultOf } from '../../base/text.js'
+import { keyFaultOf } from '../../base/json.js'
 import { networkOf } from './headers.js'
 import {
   type BodyLimits,

@@ -16,6 +16,7 @@ import { bunVersion } from '../../base/runtime.js'
 import { createSlices } from '../../base/async.js'
 import { takeUpgrade } from '../websocket/handshake.js'
 import { answerAfterReading, answerBrokenRequest, endPipeline, isRefused, send, sendAtOnce } from './send.js'
+import { createMemory, type MemoryLimits } from './memory.js'
 import { checkHost, type Cidr, clientAddress, localClient, parseCidr } from './headers.js'
 import {
   Connections,
@@ -29,7 +30,6 @@ import {
 } from './connections.js'
 import { Dispatcher, type DispatchOptions, type Table } from './dispatch.js'
 import { checkHead, Exchange, type ExchangeOptions } from './exchange.js'
-import { createMemory, type MemoryLimits } from './memory.js'
 import { failureReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, Route } from './route.js'
 import type { SocketPlace } from './listen.js'

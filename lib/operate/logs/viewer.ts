@@ -5,12 +5,23 @@ import { notFound, Refusal } from '../../base/errors.js'
 import type { Reader } from '../../core/store/database.js'
 import { findLogSource } from '../../core/store/tables/projects.js'
 import { timeOfLine } from '../../base/shared/log-line.js'
-import { type ComingContents, type Contents, contentsComing, contentsOf, type InflatedFiles } from './read/contents.js'
+import {
+  type ComingContents,
+  type Contents,
+  contentsComing,
+  contentsOf,
+  type InflatedFiles,
+  lineText,
+  newline,
+  cutAfter,
+  cutBefore,
+  isBinary,
+  linesOf
+} from './read/contents.js'
 import type { OpenLog } from './read/open.js'
 import type { Searches, SearchEvent, SearchQuery } from './search/search.js'
 import { createSharedLooks, type FileWatcher } from './tail/watch.js'
 import { followLog, type TailEvent, type TailOptions } from './tail/tail.js'
-import { lineText, newline, cutAfter, cutBefore, isBinary, linesOf } from './read/text.js'
 import type { FileHandle } from 'node:fs/promises'
 
 /** The window that a user asks for. */

@@ -1,8 +1,7 @@
 /* The statement that `svc push` and the panel sign. test/browser/signatures.test.ts signs one in a browser. */
 import t from 'tap'
 import { envelopeHead, statedTimes, statementText, statementType } from '../../../lib/base/shared/statement-text.js'
-import { readStatement } from '../../../lib/core/proof/statement.js'
-import { signedBytes } from '../../../lib/core/proof/dsse.js'
+import { readStatement, signedBytes } from '../../../lib/core/proof/statement.js'
 
 t.test('a statement without anything that is optional is read as it was', async t => {
   const nowMs = Date.parse('2026-11-30T12:00:00.900Z')

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { Context } from '../../../lib/cli/command.js'
 import { openSigner, readSbomFile, signStatement } from '../../../lib/cli/pack/signers.js'
 import { publicKeyOf } from '../../../lib/core/proof/keys.js'
-import { isMadeBy, readSignatures } from '../../../lib/core/proof/signature.js'
+import { isMadeBy, readSignatures } from '../../../lib/core/proof/signers.js'
 
 const { privateKey } = generateKeyPairSync('ed25519')
 const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -27,7 +27,8 @@ import type { RunningServer } from '../../../lib/server/serve.js'
 import { type Speaker, startSpeaker } from '../../support/lines.js'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
 import { until } from '../../support/until.js'
-import { type Host, parseArgs } from '../../../lib/cli/command.js'
+import { parseArgs } from '../../../lib/cli/command.js'
+import type { Host } from '../../../lib/cli/terminal/output.js'
 
 t.test('the first signal waits for deployments, the second one does not', async t => {
   const signals = new EventEmitter()

@@ -10,7 +10,7 @@ import { listenAsDaemon, realPm2 } from '../../support/pm2.js'
 import { standIn } from '../../support/stand-in.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
-import type { Host } from '../../../lib/cli/command.js'
+import type { Host } from '../../../lib/cli/terminal/output.js'
 
 t.test(
   'without pm2 there is a hint',

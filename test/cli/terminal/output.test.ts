@@ -1,7 +1,14 @@
 import t from 'tap'
 import { PassThrough } from 'node:stream'
 import { widthOf } from '../../../lib/cli/terminal/columns.js'
-import { createOutput, createPaint, type Look, startProgress } from '../../../lib/cli/terminal/output.js'
+import {
+  createOutput,
+  createPaint,
+  type Look,
+  startProgress,
+  isCi,
+  isScreen
+} from '../../../lib/cli/terminal/output.js'
 
 /** Streams as a terminal of some columns has them, or none. */
 function streams(columns?: number) {
@@ -189,4 +196,18 @@ t.test('a bar can count other things than bytes', async t => {
   const { start, said } = stage(true)
   start('Verifying', files => `${files} files`).update(5, 10)
   t.match(said(), /Verifying █+░+ 50% of 10 files/)
+})
+
+t.test('nobody watches the terminal of a CI job', t => {
+  for (const CI of ['true', '1', 'woodpecker']) {
+    t.ok(isCi({ CI }), CI)
+    t.notOk(isScreen({ isTTY: true }, { CI, TERM: 'xterm' }), CI)
+  }
+  for (const CI of ['', '0', 'false', 'False', undefined]) {
+    t.notOk(isCi({ CI }), `${CI}`)
+    t.ok(isScreen({ isTTY: true }, { CI, TERM: 'xterm' }), `${CI}`)
+  }
+  t.notOk(isScreen({ isTTY: true }, { TERM: 'dumb' }))
+  t.notOk(isScreen({}, { TERM: 'xterm' }))
+  t.end()
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
-import type { Output } from '../../../lib/cli/terminal/output.js'
+import type { Output, Host } from '../../../lib/cli/terminal/output.js'
 import {
   ask,
   askSecret,
@@ -14,7 +14,6 @@ import {
   readSecret,
   withInterrupts
 } from '../../../lib/cli/terminal/prompt.js'
-import type { Host } from '../../../lib/cli/command.js'
 
 /** A host on which `typed` is typed, all at once; what is a terminal of it, and what was said. */
 function hostOf(typed: string | Buffer, { stdin = true, stderr = true, env = {} } = {}) {

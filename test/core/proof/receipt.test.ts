@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Refusal } from '../../../lib/base/errors.js'
-import { envelopeText, readEnvelope } from '../../../lib/core/proof/dsse.js'
+import { envelopeText, readEnvelope } from '../../../lib/core/proof/statement.js'
 import {
   isReceiptOf,
   listOf,

@@ -11,7 +11,7 @@ import {
   fieldLabels,
   serverWords
 } from '../../../www/words/t.js'
-import { auditActions } from '../../../lib/base/shared/audit-actions.js'
+import { auditActions } from '../../../lib/base/shared/audit.js'
 import { actionRows, detailWords } from '../../../www/audit-words.js'
 import { closureOf, compiled, moduleText } from '../modules.js'
 import { errorCodes } from '../../../lib/api/errors.js'

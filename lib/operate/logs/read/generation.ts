@@ -11,8 +11,7 @@ import { crc32 } from '../../../base/digests.js'
 import { createLineSplitter } from '../../../base/text.js'
 import { readAt } from '../../../base/files.js'
 import { Refusal } from '../../../base/errors.js'
-import { type Contents, contentsOf, type InflatedFiles } from './contents.js'
-import { newline, withoutHole } from './text.js'
+import { type Contents, contentsOf, type InflatedFiles, newline, withoutHole } from './contents.js'
 import type { OpenLog } from './open.js'
 
 /** A place in one file behind a log's name, by which the file is found again later. */

@@ -7,7 +7,7 @@
  */
 
 import * as buffer from 'node:buffer'
-import { lineText, newline } from '../read/text.js'
+import { lineText, newline } from '../read/contents.js'
 import { endOfSequences } from '../../../base/shared/log-line.js'
 import type { Pattern } from './pattern.js'
 

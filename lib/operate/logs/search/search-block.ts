@@ -7,7 +7,7 @@
 import { readSync } from 'node:fs'
 import { levelOfLine, type LogLevel, reachesLevel } from '../../../base/shared/log-line.js'
 import type { Scanner } from './scan.js'
-import { cutAfter, cutBefore, lineText, newline } from '../read/text.js'
+import { cutAfter, cutBefore, lineText, newline } from '../read/contents.js'
 
 /** A hit, with the lines around it. */
 export interface FoundHit {

@@ -12,11 +12,10 @@
 import { basename, dirname, extname, join } from 'node:path'
 import { type FileHandle, readdir, stat } from 'node:fs/promises'
 import { Refusal } from '../../../base/errors.js'
-import { contentsOf, type InflatedFiles } from '../read/contents.js'
+import { contentsOf, type InflatedFiles, cutAfter, isBinary, newline, sampleBytes } from '../read/contents.js'
 import { bytesBefore, Generation, type LogPlace } from '../read/generation.js'
 import { birthOf, identityOf, type OpenedLog, type OpenLog } from '../read/open.js'
 import { readAt } from '../../../base/files.js'
-import { cutAfter, isBinary, newline, sampleBytes } from '../read/text.js'
 
 const form = /^(\d{1,15})@(\d{1,20}:\d{1,20});([0-9a-z]{1,7});([0-9a-z]{1,9})$/
 /** Maximum number of rotated files that are opened to find one. */

@@ -17,10 +17,9 @@
  */
 import { type Clock, instantOf } from '../../../base/clock.js'
 import { Refusal } from '../../../base/errors.js'
-import { type Contents, contentsOf, type InflatedFiles } from '../read/contents.js'
+import { type Contents, contentsOf, type InflatedFiles, isBinary } from '../read/contents.js'
 import { bytesBefore, Generation, findCopy, type LogPlace, type Share } from '../read/generation.js'
 import { identityAt, type OpenedLog, type OpenLog } from '../read/open.js'
-import { isBinary } from '../read/text.js'
 import {
   type Between,
   type BetweenQuery,
