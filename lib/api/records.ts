@@ -53,8 +53,8 @@ export function createRecords(needs: {
     maxBytes: number,
     timestamps: boolean
   ): Promise<Shown<Deployment>> {
-    const { text, truncated } = await needs.deployer.readOutput(row.id, { maxBytes, timestamps })
-    return { ...row, output: text, ...(truncated ? { outputTruncated: true } : {}) }
+    const { text, truncated, lost } = await needs.deployer.readOutput(row.id, { maxBytes, timestamps })
+    return { ...row, output: text, ...(truncated && { outputTruncated: true }), ...(lost && { outputLost: true }) }
   }
 
   function bare({ actor }: ApiRequest, row: DeploymentRow): Shown<ListedDeployment> {

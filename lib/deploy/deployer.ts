@@ -69,6 +69,7 @@ import {
   readTail,
   readText,
   readWindow,
+  type OutputTail,
   type OutputWindow,
   type StoredBlock,
   type WantedWindow
@@ -314,12 +315,12 @@ function outputs({ store, files, live, intake }: Parts) {
     },
 
     /**
-     * Returns the end of the output, at most `maxBytes` (default 1 MiB). `truncated` means that its beginning is missing.
+     * Returns the end of the output, at most `maxBytes` (default 1 MiB).
      */
     async readOutput(
       deployId: string,
       { maxBytes = defaultOutputBytes, timestamps = false }: { maxBytes?: number; timestamps?: boolean } = {}
-    ): Promise<{ text: string; truncated: boolean }> {
+    ): Promise<OutputTail> {
       return readTail(files.output(deployId), { maxBytes, timestamps })
     },
 

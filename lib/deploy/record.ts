@@ -35,7 +35,7 @@ import { summarizeManifest } from '../core/install/manifest.js'
 import { type OpenExtractions, endJournal, removeJournal } from '../core/install/unpack/extract.js'
 import type { DeployNeeds } from './needs.js'
 import type { DeployFiles } from './files.js'
-import { openOutput, type Output } from './output/output.js'
+import { continueOutput, type Output } from './output/output.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isInScope } from '../model/access.js'
 import { type AuditEvent, systemActor } from '../model/audit.js'
@@ -241,7 +241,7 @@ export async function recordComplete(needs: PlacementNeeds, deployId: string): P
   })
   if (!isFinal(row.status)) return
   try {
-    const output = outputOf(deployId) ?? (await openOutput({ path: files.output(deployId), clock }))
+    const output = outputOf(deployId) ?? (await continueOutput({ path: files.output(deployId), clock }))
     output.say('→ the files of this deployment are in place after all; roll back to restore earlier files')
     await output.flush()
   } catch (error) {
@@ -261,7 +261,7 @@ export function createOpenDeployments(
 
   async function say(deployId: string): Promise<void> {
     try {
-      const output = await openOutput({ path: files.output(deployId), clock })
+      const output = await continueOutput({ path: files.output(deployId), clock })
       output.say('→ the earlier files are back after all')
       await output.flush()
     } catch (error) {

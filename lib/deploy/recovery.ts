@@ -19,7 +19,7 @@ import { type DeployFiles, makeDirectories } from './files.js'
 import type { Maintenances } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { endInterruptedScripts } from './scripts/script-processes.js'
-import { openOutput } from './output/output.js'
+import { continueOutput, openOutput } from './output/output.js'
 import {
   endOf,
   eventOf,
@@ -183,7 +183,7 @@ function reasonFor({ copies, store }: RecoveryNeeds, row: DeploymentRow): string
 /** Appends the last lines to an output. A failure must not stop the start. */
 async function appendLines(needs: RecoveryNeeds, deployId: string, sentences: string[]): Promise<void> {
   try {
-    const output = await openOutput({ path: needs.files.output(deployId), clock: needs.clock })
+    const output = await continueOutput({ path: needs.files.output(deployId), clock: needs.clock })
     for (const sentence of sentences) output.say(sentence)
     await output.flush()
     await output.sync()

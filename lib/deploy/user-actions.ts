@@ -7,7 +7,7 @@ import { StopRequest, StepFailure } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Live, LiveRun } from './output/live.js'
 import type { DeployNeeds } from './needs.js'
-import { openOutput } from './output/output.js'
+import { continueOutput } from './output/output.js'
 import type { Queue, QueueEntry } from './queue.js'
 import {
   eventOf,
@@ -84,7 +84,7 @@ export function createCorrection(needs: CorrectionNeeds) {
   /** Appends a line to the output. A background script may be writing to the same output. */
   async function say(deployId: string, line: string): Promise<void> {
     try {
-      const output = live.find(deployId)?.output ?? (await openOutput({ path: files.output(deployId), clock }))
+      const output = live.find(deployId)?.output ?? (await continueOutput({ path: files.output(deployId), clock }))
       output.say(line)
       await output.flush()
     } catch (error) {

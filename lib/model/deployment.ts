@@ -250,6 +250,8 @@ export interface Deployment extends ListedDeployment {
   output: string
   /** Present if the beginning of `output` was cut off. */
   outputTruncated?: boolean
+  /** Present if the file of the output is lost. `output` says so. */
+  outputLost?: true
 }
 
 /** A deployment in an answer. Lists may omit `output`. @schema Deployment */
@@ -369,7 +371,8 @@ export const deploymentReaders: Readers<Deployment> = {
     commitUrl: 'everybody',
     rolloutAhead: { fields: { id: 'everybody', state: 'everybody', since: 'everybody', until: 'everybody' } },
     output: 'everybody',
-    outputTruncated: 'everybody'
+    outputTruncated: 'everybody',
+    outputLost: 'everybody'
   }
 }
 

@@ -24,7 +24,8 @@ const records = createRecords({
   deployer: {
     readOutput: async (_id, { maxBytes = 0, timestamps = false } = {}) => ({
       text: `${maxBytes} ${timestamps}`,
-      truncated: maxBytes < 5000
+      truncated: maxBytes < 5000,
+      lost: false
     })
   }
 })

@@ -306,9 +306,11 @@ async function deploymentsSource(
 async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string): AsyncGenerator<ZipSource> {
   const output = join(needs.home.deployments, `${deployId}.log`)
   const stats = await stat(output).catch(nullIfMissing)
-  if (stats !== null && stats.size <= wholeOutputBytes) {
+  // The record says that the output is lost.
+  const isLost = stats?.isFile() !== true
+  if (!isLost && stats.size <= wholeOutputBytes) {
     yield entryOf(outputPath(deployId), { source: await readFile(output), mtimeMs: stats.mtimeMs })
-  } else if (stats !== null) {
+  } else if (!isLost) {
     const copy = scratch.file()
     await copyFile(output, copy)
     yield await fileSource(outputPath(deployId), copy)

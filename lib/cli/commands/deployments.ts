@@ -190,8 +190,9 @@ async function print(
   { output }: Context
 ): Promise<number> {
   if (json) {
-    output.json(await readDeployment(client, deployId))
-    return exitCodes.success
+    const record = await readDeployment(client, deployId)
+    output.json(record)
+    return exitOf(record)
   }
   let last: number | undefined
   const query = { timestamps: timestamps ? ('1' as const) : undefined }
@@ -201,9 +202,11 @@ async function print(
     last = bytes.at(-1)
   }
   if (last !== undefined && last !== 10) await output.write('\n')
-  await noteBackground(client, deployId, output)
-  return exitCodes.success
+  return exitOf(await noteBackground(client, deployId, output))
 }
+
+/** An output that is lost was not printed: its line only says so. */
+const exitOf = ({ outputLost }: Deployment): number => (outputLost === true ? exitCodes.failed : exitCodes.success)
 
 /** Prints a headline about the deployment to standard error. Skips it if the record cannot be read. */
 async function noteHead(client: Client, deployId: string, output: Context['output']): Promise<void> {
@@ -211,10 +214,11 @@ async function noteHead(client: Client, deployId: string, output: Context['outpu
   if (row !== null) output.note(`${row.id}: ${headline(row)}`)
 }
 
-/** Notes a failed background script, which the status of the deployment does not reflect. */
-async function noteBackground(client: Client, deployId: string, output: Context['output']): Promise<void> {
-  const { backgroundFailed } = await readDeployment(client, deployId, { output: 'end' })
-  if (backgroundFailed) output.note(`${deployId}: the post-deploy script failed in the background`)
+/** Notes a failed background script, which the status of the deployment does not reflect. Returns the record. */
+async function noteBackground(client: Client, deployId: string, output: Context['output']): Promise<Deployment> {
+  const record = await readDeployment(client, deployId, { output: 'end' })
+  if (record.backgroundFailed) output.note(`${deployId}: the post-deploy script failed in the background`)
+  return record
 }
 
 async function follow(client: Client, options: LogsOptions, { host, output }: Context): Promise<number> {

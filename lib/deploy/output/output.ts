@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 import { setImmediate as turn } from 'node:timers/promises'
+import { nullIfMissing } from '../../base/errors.js'
 import type { Clock } from '../../base/clock.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
@@ -147,6 +148,14 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   }
 }
 
+/** Opens the output of an earlier run to add lines. If its file is lost, the first of them says so. */
+export async function continueOutput(options: OutputOptions): Promise<Output> {
+  const isLost = (await stat(options.path).catch(nullIfMissing)) === null
+  const output = await openOutput(options)
+  if (isLost) output.say('→ the output before this line is lost')
+  return output
+}
+
 /** A pause that can be stopped: a script that prints line by line must not cause a write, and a read per follower, for each. */
 function createPause(ms: number) {
   let end: (() => void) | null = null
@@ -216,7 +225,10 @@ async function append(path: string, bytes: Buffer, storedBytes: number): Promise
 async function cutTornLine(path: string): Promise<number> {
   const handle = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600)
   try {
-    const { size } = await handle.stat()
+    const stats = await handle.stat()
+    // To write into a pipe would wait for its reader.
+    if (!stats.isFile()) throw new Error(`"${path}" is not a file`)
+    const { size } = stats
     const end = await endOfLastLine(handle, size)
     if (end < size) await handle.truncate(end)
     return end

@@ -1,12 +1,15 @@
 /*
  * The stored output of a deployment, `deployments/<id>.log`. Each line is `<time> <text>\n`; the time is ISO 8601 with
  * milliseconds, always 24 characters. Offsets are bytes of this file. A reader resumes at an offset after a newline.
- * Text after the last newline is a line that is still being written, and no reader gets it.
+ * Text after the last newline is a line that is still being written, and no reader gets it. Instead of a file that is
+ * lost, readers get one line that says so.
  */
-import { open, type FileHandle } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
 import type { OutputLine } from '../../model/deployment.js'
 import { readAt } from '../../base/files.js'
-import { nullIfMissing } from '../../base/errors.js'
+import { hasCode, reasonOf } from '../../base/errors.js'
 
 /** A stored line and the byte offset after it. */
 export interface StoredLine {
@@ -38,49 +41,50 @@ export function storedBytes(text: string): number {
   return prefixLength + Buffer.byteLength(text) + 1
 }
 
-/** Yields the lines present now, in blocks of whole lines. A missing file yields nothing. */
+/** Yields the lines present now, in blocks of whole lines. */
 export async function* readBlocks(path: string): AsyncGenerator<StoredBlock> {
-  const handle = await openIfThere(path)
-  if (handle === null) return
+  const source = await openSource(path)
   try {
-    let block = await blockAt(handle, 0, Infinity)
+    let block = await blockAt(source, 0, Infinity)
     while (block !== null) {
       yield block
-      block = await blockAt(handle, block.offset + block.bytes.length, Infinity)
+      block = await blockAt(source, block.offset + block.bytes.length, Infinity)
     }
   } finally {
-    await handle.close()
+    await source.close()
   }
 }
 
-/** Returns the next lines from the start of a line, none beyond `end`, or null if there are none or no file. */
+/**
+ * Returns the next lines from the start of a line, none beyond `end`, or null if there are none. A reader that has lines
+ * of a lost file, or whose lines are still in memory, gets null.
+ */
 export async function readBlock(path: string, offset: number, end: number): Promise<StoredBlock | null> {
-  const handle = await openIfThere(path)
-  if (handle === null) return null
+  const source = await openSource(path)
   try {
-    return await blockAt(handle, offset, end)
+    if (source.isLost && (offset > 0 || end !== Infinity)) return null
+    return await blockAt(source, offset, end)
   } finally {
-    await handle.close()
+    await source.close()
   }
 }
 
 /** Returns `offset` if a line begins there, else 0: clients may send any number. */
 export async function checkedOffset(path: string, offset: number): Promise<number> {
   if (!Number.isSafeInteger(offset) || offset <= 0) return 0
-  const handle = await openIfThere(path)
-  if (handle === null) return 0
+  const source = await openSource(path)
   try {
-    return (await readAt(handle, offset - 1, 1))[0] === newline ? offset : 0
+    return (await source.read(offset - 1, 1))[0] === newline ? offset : 0
   } finally {
-    await handle.close()
+    await source.close()
   }
 }
 
-async function blockAt(handle: FileHandle, offset: number, end: number): Promise<StoredBlock | null> {
+async function blockAt(source: Source, offset: number, end: number): Promise<StoredBlock | null> {
   let bytes: Buffer = Buffer.alloc(0)
   for (;;) {
     const at = offset + bytes.length
-    const more = await readAt(handle, at, Math.min(blockBytes, end - at))
+    const more = await source.read(at, Math.min(blockBytes, end - at))
     if (more.length === 0) return null
     const lineEnd = more.lastIndexOf(newline) + 1
     if (lineEnd > 0) return { bytes: joined(bytes, more.subarray(0, lineEnd)), offset }
@@ -128,39 +132,38 @@ export interface OutputWindow {
 
 /**
  * Returns a window of whole lines. An offset within a line is moved to its start. A line longer than the window is
- * returned alone. A missing file is empty.
+ * returned alone.
  */
 export async function readWindow(path: string, wanted: WantedWindow): Promise<OutputWindow> {
-  const handle = await openIfThere(path)
-  if (handle === null) return { text: Buffer.alloc(0), from: 0, to: 0 }
+  const source = await openSource(path)
   try {
     const { from, before, maxBytes, timestamps = false } = wanted
-    const { size } = await handle.stat()
+    const size = await source.size()
     const { bytes, offset } =
       from === undefined
-        ? await readBefore(handle, await lineStart(handle, Math.min(before ?? size, size)), maxBytes)
-        : await readForward(handle, await lineStart(handle, Math.min(from, size)), maxBytes)
+        ? await readBefore(source, await lineStart(source, Math.min(before ?? size, size)), maxBytes)
+        : await readForward(source, await lineStart(source, Math.min(from, size)), maxBytes)
     return { text: timestamps ? bytes : withoutTimes(bytes), from: offset, to: offset + bytes.length }
   } finally {
-    await handle.close()
+    await source.close()
   }
 }
 
 /** Returns the lines that end at `end`, as many as fit. */
-async function readBefore(handle: FileHandle, end: number, maxBytes: number): Promise<StoredBlock> {
-  const start = await lineStart(handle, Math.max(0, end - maxBytes))
-  const bytes = await readAt(handle, start, end - start)
+async function readBefore(source: Source, end: number, maxBytes: number): Promise<StoredBlock> {
+  const start = await lineStart(source, Math.max(0, end - maxBytes))
+  const bytes = await source.read(start, end - start)
   const next = bytes.length <= maxBytes ? 0 : bytes.indexOf(newline) + 1
   return next === bytes.length ? { bytes, offset: start } : { bytes: bytes.subarray(next), offset: start + next }
 }
 
 /** Returns the lines that begin at `offset`, as many as fit, but at least one. */
-async function readForward(handle: FileHandle, offset: number, maxBytes: number): Promise<StoredBlock> {
-  let bytes = await readAt(handle, offset, maxBytes)
+async function readForward(source: Source, offset: number, maxBytes: number): Promise<StoredBlock> {
+  let bytes = await source.read(offset, maxBytes)
   for (;;) {
     const end = bytes.lastIndexOf(newline) + 1
     if (end > 0) return { bytes: bytes.subarray(0, end), offset }
-    const more = await readAt(handle, offset + bytes.length, blockBytes)
+    const more = await source.read(offset + bytes.length, blockBytes)
     if (more.length === 0) return { bytes: more, offset }
     const next = more.indexOf(newline) + 1
     bytes = Buffer.concat([bytes, next === 0 ? more : more.subarray(0, next)])
@@ -168,48 +171,68 @@ async function readForward(handle: FileHandle, offset: number, maxBytes: number)
 }
 
 /** Returns the start of the line that contains this byte. */
-async function lineStart(handle: FileHandle, offset: number): Promise<number> {
+async function lineStart(source: Source, offset: number): Promise<number> {
   for (let end = offset; end > 0; ) {
     const start = Math.max(0, end - blockBytes)
-    const found = (await readAt(handle, start, end - start)).lastIndexOf(newline)
+    const found = (await source.read(start, end - start)).lastIndexOf(newline)
     if (found !== -1) return start + found + 1
     end = start
   }
   return 0
 }
 
-/** Returns the last `maxBytes` of the text, from the start of a line if one fits. `truncated` means there is more. */
-export async function readTail(
-  path: string,
-  { maxBytes, timestamps = false }: { maxBytes: number; timestamps?: boolean }
-): Promise<{ text: string; truncated: boolean }> {
-  const handle = await openIfThere(path)
-  if (handle === null) return { text: '', truncated: false }
+/** The end of an output. */
+export interface OutputTail {
+  text: string
+  /** Whether there is more before it. */
+  truncated: boolean
+  /** Whether the file is lost, and the text only says so. */
+  lost: boolean
+}
+
+/** How much of an output to return, and whether with times. */
+interface WantedTail {
+  maxBytes: number
+  timestamps?: boolean
+}
+
+/** Returns the last `maxBytes` of the text, from the start of a line if one fits. */
+export async function readTail(path: string, wanted: WantedTail): Promise<OutputTail> {
+  const source = await openSource(path)
   try {
-    const pieces: Buffer[] = []
-    let textBytes = 0
-    for await (const block of readBackwards(handle, Math.min(2 * maxBytes, maxTailBlockBytes))) {
-      const piece = timestamps ? block : withoutTimes(block)
-      pieces.unshift(piece)
-      textBytes += piece.length
-      if (textBytes > maxBytes) break
-    }
-    const text = Buffer.concat(pieces, textBytes)
-    if (textBytes <= maxBytes) return { text: text.toString(), truncated: false }
-    return { text: text.toString('utf8', headCut(text, textBytes - maxBytes)), truncated: true }
+    return await tailOf(source, wanted)
+  } catch (error) {
+    // A list of records must not fail because the disk cannot read one of them.
+    if (source.isLost || (error as NodeJS.ErrnoException).syscall === undefined) throw error
+    return await tailOf(lostSource(path, error), wanted)
   } finally {
-    await handle.close()
+    await source.close()
   }
 }
 
+async function tailOf(source: Source, { maxBytes, timestamps = false }: WantedTail): Promise<OutputTail> {
+  const lost = source.isLost
+  const pieces: Buffer[] = []
+  let textBytes = 0
+  for await (const block of readBackwards(source, Math.min(2 * maxBytes, maxTailBlockBytes))) {
+    const piece = timestamps ? block : withoutTimes(block)
+    pieces.unshift(piece)
+    textBytes += piece.length
+    if (textBytes > maxBytes) break
+  }
+  const text = Buffer.concat(pieces, textBytes)
+  if (textBytes <= maxBytes) return { text: text.toString(), truncated: false, lost }
+  return { text: text.toString('utf8', headCut(text, textBytes - maxBytes)), truncated: true, lost }
+}
+
 /** Yields blocks of whole lines, the last one first. */
-async function* readBackwards(handle: FileHandle, wantedBytes: number): AsyncGenerator<Buffer> {
-  let end = (await handle.stat()).size
+async function* readBackwards(source: Source, wantedBytes: number): AsyncGenerator<Buffer> {
+  let end = await source.size()
   let held: Buffer = Buffer.alloc(0)
   let isLast = true
   while (end > 0) {
     const start = Math.max(0, end - wantedBytes)
-    let bytes = Buffer.concat([await readAt(handle, start, end - start), held])
+    let bytes = Buffer.concat([await source.read(start, end - start), held])
     end = start
     if (isLast) bytes = bytes.subarray(0, bytes.lastIndexOf(newline) + 1)
     isLast &&= bytes.length === 0
@@ -240,6 +263,47 @@ function withoutTimes(bytes: Buffer): Buffer {
   return bare.subarray(0, length)
 }
 
-async function openIfThere(path: string): Promise<FileHandle | null> {
-  return open(path, 'r').catch(nullIfMissing)
+/** What the readers read: the file of an output, or the line instead of it. */
+interface Source {
+  readonly isLost: boolean
+  size(): Promise<number>
+  /** Returns fewer bytes only at the end. */
+  read(position: number, length: number): Promise<Buffer>
+  close(): Promise<void>
+}
+
+async function openSource(path: string): Promise<Source> {
+  try {
+    // Without O_NONBLOCK, a pipe of this name would wait for its writer.
+    const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    if ((await handle.stat()).isFile())
+      return {
+        isLost: false,
+        size: async () => (await handle.stat()).size,
+        read: (position, length) => readAt(handle, position, length),
+        close: () => handle.close()
+      }
+    await handle.close()
+  } catch (error) {
+    return lostSource(path, error)
+  }
+  return lostSource(path, null)
+}
+
+/** Returns a line instead of an output: why it cannot be read. `error` is null if something else has its name. */
+function lostSource(path: string, error: unknown): Source {
+  const name = `${basename(dirname(path))}/${basename(path)}`
+  const why =
+    error === null
+      ? `the output is lost: "${name}" in the data directory is not a file`
+      : hasCode(error, 'ENOENT')
+        ? `the output is lost: "${name}" is missing in the data directory`
+        : `the output cannot be read: "${name}" in the data directory: ${reasonOf(error)}`
+  const bytes = Buffer.from(storedLine(new Date().toISOString(), `→ ${why}`))
+  return {
+    isLost: true,
+    size: () => Promise.resolve(bytes.length),
+    read: (position, length) => Promise.resolve(bytes.subarray(position, position + length)),
+    close: () => Promise.resolve()
+  }
 }

@@ -28,7 +28,7 @@ import {
 } from '../../core/store/tables/deployments.js'
 import type { DeployFiles, DeployHome } from '../files.js'
 import type { DeployNeeds } from '../needs.js'
-import { openOutput } from '../output/output.js'
+import { continueOutput } from '../output/output.js'
 import { isFinal, sendNotice } from '../record.js'
 
 /** The running scripts of one deployment, recorded so that the next start finds them if svc is killed. */
@@ -198,7 +198,7 @@ function linesOf(stopped: Stopped, step: RanScript['step']): string[] {
 async function say({ files, clock, log }: InterruptedNeeds, { id }: DeploymentRow, lines: string[]): Promise<void> {
   if (lines.length === 0) return
   try {
-    const output = await openOutput({ path: files.output(id), clock })
+    const output = await continueOutput({ path: files.output(id), clock })
     for (const line of lines) output.say(line)
     await output.flush()
   } catch (error) {

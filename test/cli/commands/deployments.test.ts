@@ -1,10 +1,11 @@
 import t from 'tap'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openBrowser, openerFor } from '../../../lib/cli/commands/deployments.js'
 import { startServe } from '../../support/serve-process.js'
 import { type Ended, svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import { deploySays } from '../../support/sentences/deploy.js'
 import { until } from '../../support/until.js'
 
 t.test('status', async t => {
@@ -182,6 +183,27 @@ t.test('logs and cancel', async t => {
       stdout: '',
       stderr: /^error: Deployment not found/
     })
+  })
+
+  await t.test('logs says that an output is lost, and no list fails', async t => {
+    const pushes = [await server.upload(project, { 'a.txt': '1' }), await server.upload(project, { 'a.txt': '2' })]
+    for (const push of pushes) await push.finished
+    const [gone, directory] = pushes.map(({ deployId }) => `deployments/${deployId}.log`) as [string, string]
+    for (const name of [gone, directory]) rmSync(join(server.home, name))
+    mkdirSync(join(server.home, directory))
+    for (const [at, says] of [deploySays.outputLost(gone), deploySays.outputNoFile(directory)].entries()) {
+      const id = pushes[at]?.deployId as string
+      t.match(await svc(['logs', id], options), { code: 1, stdout: `→ ${says}\n` })
+      t.match(await svc(['logs', '-f', id], options), { code: 0, stdout: `→ ${says}\n` })
+      const { code, stdout } = await svc(['logs', '--json', id], options)
+      t.match({ code, ...JSON.parse(stdout) }, { code: 1, output: `→ ${says}\n`, outputLost: true })
+    }
+    const list = (await svc(['api', 'GET', '/api/logs'], options)).stdout
+    t.match(
+      (JSON.parse(list) as Array<{ outputLost?: true }>).map(({ outputLost }) => outputLost),
+      [true, true]
+    )
+    t.match(await svc(['status', project.id], options), { code: 0, stdout: pushes[1]?.deployId as string })
   })
 
   await t.test('logs -f ends with exit code 0 for success and 1 for a failure', async t => {

@@ -1,8 +1,9 @@
 import t from 'tap'
 import { appendFile, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
 import { existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { createRecentOutput, openOutput } from '../../../lib/deploy/output/output.js'
+import { continueOutput, createRecentOutput, openOutput } from '../../../lib/deploy/output/output.js'
 import { setClock } from '../../support/clock.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { matching } from '../../support/sentences/matching.js'
@@ -32,6 +33,23 @@ t.test('continues an output after removing an incomplete last line', async t => 
   output.say('three')
   await output.flush()
   t.equal(await readFile(path, 'utf8'), `${at} one\n${at} three\n`)
+})
+
+t.test('says that the earlier lines are lost, and writes into no pipe', async t => {
+  const home = t.testdir({ 'there.log': `${at} one\n` })
+  for (const [name, before] of [
+    ['there.log', 'one'],
+    ['lost.log', deploySays.outputLostBefore]
+  ] as const) {
+    const path = join(home, name)
+    const output = await continueOutput({ path, clock })
+    output.say('two')
+    await output.flush()
+    t.equal(await readFile(path, 'utf8'), `${at} ${before}\n${at} two\n`)
+  }
+  const pipe = join(home, 'pipe.log')
+  if (spawnSync('mkfifo', [pipe]).status === 0)
+    await t.rejects(continueOutput({ path: pipe, clock }), { message: `"${pipe}" is not a file` })
 })
 
 t.test('a script that prints faster than the disk has to wait', async t => {

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { writeFile } from 'node:fs/promises'
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import {
   checkedOffset,
@@ -11,6 +12,7 @@ import {
   storedLine,
   type StoredLine
 } from '../../../lib/deploy/output/stored-output.js'
+import { deploySays } from '../../support/sentences/deploy.js'
 
 const at = '2030-01-01T00:00:00.000Z'
 const stored = (lines: string[]): string => lines.map(text => storedLine(at, text)).join('')
@@ -73,14 +75,36 @@ t.test('does not return a line that is still being written', async t => {
     (await linesFrom(path)).map(({ line }) => line.text),
     ['a']
   )
-  t.strictSame(await readTail(path, { maxBytes: 100 }), { text: 'a\n', truncated: false })
+  t.strictSame(await readTail(path, { maxBytes: 100 }), { text: 'a\n', truncated: false, lost: false })
   t.equal(Buffer.concat(await gather(readText(path))).toString(), 'a\n')
 })
 
-t.test('a missing file is an empty output', async t => {
-  const path = join(t.testdir({}), 'none.log')
-  t.strictSame(await linesFrom(path), [])
-  t.strictSame(await readTail(path, { maxBytes: 10 }), { text: '', truncated: false })
+t.test('a file that is lost is one line that says so, for every reader', async t => {
+  const home = t.testdir({ deployments: { 'dir.log': {} } })
+  const names: Array<[name: string, says: string]> = [
+    ['none.log', deploySays.outputLost('deployments/none.log')],
+    ['dir.log', deploySays.outputNoFile('deployments/dir.log')]
+  ]
+  if (spawnSync('mkfifo', [join(home, 'deployments/pipe.log')]).status === 0)
+    names.push(['pipe.log', deploySays.outputNoFile('deployments/pipe.log')])
+  for (const [name, says] of names) {
+    const path = join(home, 'deployments', name)
+    const line = `→ ${says}`
+    const text = `${line}\n`
+    t.strictSame(
+      (await linesFrom(path)).map(({ line }) => line.text),
+      [line]
+    )
+    t.strictSame(await readTail(path, { maxBytes: 1000 }), { text, truncated: false, lost: true })
+    t.equal(Buffer.concat(await gather(readText(path))).toString(), text)
+    const window = await readWindow(path, { from: 0, maxBytes: 1000 })
+    t.equal(window.text.toString(), text)
+    const rest = await readWindow(path, { from: window.to, maxBytes: 1000 })
+    t.strictSame([rest.text.length, rest.from, rest.to], [0, window.to, window.to], 'nothing comes after it')
+    t.equal(await readBlock(path, 40, Infinity), null, 'not within the line')
+    t.equal(await readBlock(path, 0, 500), null, 'not while the output is written')
+    t.equal(await checkedOffset(path, 40), 0)
+  }
 })
 
 t.test('tolerates invalid bytes', async t => {
@@ -106,20 +130,20 @@ t.test('returns the end of the text, from the start of a line', async t => {
   const lines = Array.from({ length: 300 }, (_, index) => `line ${index}`)
   const whole = lines.map(line => `${line}\n`).join('')
   const path = await fileOf(t, stored(lines))
-  t.strictSame(await readTail(path, { maxBytes: whole.length }), { text: whole, truncated: false })
+  t.strictSame(await readTail(path, { maxBytes: whole.length }), { text: whole, truncated: false, lost: false })
   for (const maxBytes of [1, 8, 9, 10, 17, 100, 1000, whole.length - 1]) {
     const { text, truncated } = await readTail(path, { maxBytes })
     t.ok(truncated && text.length <= maxBytes && whole.endsWith(text), `${maxBytes} bytes`)
     if (maxBytes >= 9) t.match(text, /^line \d+\n/)
   }
   const timed = await readTail(path, { maxBytes: 40, timestamps: true })
-  t.strictSame(timed, { text: storedLine(at, 'line 299'), truncated: true })
+  t.strictSame(timed, { text: storedLine(at, 'line 299'), truncated: true, lost: false })
 })
 
 t.test('cuts a last line over the limit at a character', async t => {
   const path = await fileOf(t, stored(['first', '€'.repeat(1000)]))
   const { text, truncated } = await readTail(path, { maxBytes: 100 })
-  t.strictSame({ text, truncated }, { text: `${'€'.repeat(33)}\n`, truncated: true })
+  t.strictSame({ text, truncated }, { text: `${'€'.repeat(33)}\n`, truncated: true, lost: false })
 })
 
 t.test('returns windows of whole lines, from and before any byte', async t => {
