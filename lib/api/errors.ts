@@ -107,11 +107,14 @@ export const errorCodes: Record<string, ErrorCode> = {
     kind: 'bug',
     means: 'Internal error. The server log contains the cause under the id in the message'
   },
-  invalid_body: { kind: 'invalid', means: 'The body is not valid JSON, not a JSON object, or has a key twice' },
+  invalid_body: {
+    kind: 'invalid',
+    means: 'The body is not valid JSON, not a JSON object, or has a key twice or half of a character'
+  },
   invalid_field: { kind: 'invalid', means: 'A field or a parameter is missing or has an invalid value' },
   invalid_handshake: { kind: 'invalid', means: 'The WebSocket handshake is malformed' },
   invalid_path: { kind: 'invalid', means: 'The path is malformed' },
-  invalid_request: { kind: 'invalid', means: 'The request is malformed' },
+  invalid_request: { kind: 'invalid', means: 'The request is malformed, or has a parameter of its query twice' },
   invalid_setting: { kind: 'invalid', means: 'A setting has an invalid value' },
   invalid_sbom: { kind: 'invalid', means: 'The list of components is neither CycloneDX nor SPDX in JSON' },
   invalid_tree: { kind: 'invalid', means: 'A line of the tree is malformed, unsorted or given twice' },

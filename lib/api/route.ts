@@ -4,7 +4,7 @@ import { oneOf, refuseDroppedWish } from '../base/fields.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { Proof } from '../access/second-factor.js'
 import type { BodyLimits, Method, Reply, Request, Route } from '../http/core/route.js'
-import { hasControlCharacter } from '../base/text.js'
+import { hasControlCharacter, oneLine } from '../base/text.js'
 import { sha256 } from '../base/digests.js'
 
 /** A request to the API, with its authenticated caller. */
@@ -55,6 +55,8 @@ export interface ApiRoute extends Route<Auth, Caller> {
   isOnTarget?: boolean
   /** Whether `dryRun` in the query is read. Every other route that may change something refuses it there. */
   hasTrial?: boolean
+  /** The parameters of the query that may come several times. */
+  repeats?: readonly string[]
   /** Whether users of a hub may ask a node for it, through the hub. */
   isRelayed?: boolean
 }
@@ -91,6 +93,11 @@ export function onTarget(route: ApiRoute): ApiRoute {
 /** Lets a request say `dryRun` in the query. */
 export function withTrial(route: ApiRoute): ApiRoute {
   return { ...route, hasTrial: true }
+}
+
+/** Lets a parameter of the query come several times. */
+export function repeating(names: readonly string[], route: ApiRoute): ApiRoute {
+  return { ...route, repeats: names }
 }
 
 /** Sets the limits of the body of a route. */
@@ -167,9 +174,13 @@ export function completed(
 ): ApiRoute[] {
   return routes.map(route => {
     const { depends, unless, ...plain } = { depends: undefined, unless: undefined, ...route }
-    const handle: Handler = request => {
+    const check = (request: ApiRequest): void => {
       if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
       checkScope(route.scope, request, lookup)
+      refuseDoubled(request.query, route.repeats)
+    }
+    const handle: Handler = request => {
+      check(request)
       if (route.isOnTarget) refusePlaced(param(request, 'id'))
       if (route.method !== 'GET' && !route.hasTrial) for (const name of request.query.keys()) refuseDroppedWish(name)
       if (needsProof(route.power)) proof.check(request.actor.provenAt)
@@ -182,8 +193,7 @@ export function completed(
       ...plain,
       handle,
       version(request) {
-        if (request.actor.isRelayed && !route.isRelayed) throw notRelayed()
-        checkScope(route.scope, request, lookup)
+        check(request)
         if (unless?.(request) || hasUnwritten()) return null
         const { token, projectId, provenAt } = request.actor
         // An answer that depends on the proof must not be taken for the one from before it.
@@ -193,6 +203,18 @@ export function completed(
       }
     }
   })
+}
+
+/** Refuses a parameter that comes twice: a reader of the log, or a proxy, may take another one than the handler. */
+function refuseDoubled(query: URLSearchParams, repeats: readonly string[] = []): void {
+  const seen = new Set<string>()
+  for (const name of query.keys()) {
+    if (seen.has(name) && !repeats.includes(name)) {
+      const sentence = `Cannot read the request: "${oneLine(name)}" is in its query twice`
+      throw new Refusal('invalid', 'invalid_request', sentence, { field: name })
+    }
+    seen.add(name)
+  }
 }
 
 /** Returns the 404 for what a node does not tell the users of its hub. */

@@ -15,6 +15,7 @@ import {
   later,
   onTarget,
   relayed,
+  repeating,
   row,
   taking,
   withTrial
@@ -316,7 +317,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       row('GET', '/api/fs/home', 'admin', 'server', 'reads', fs.home),
       row('GET', '/api/fs/list', 'admin', 'server', 'reads', fs.list),
 
-      row('GET', '/api/migration/export', 'admin_download', 'server', 'moves', migration.export),
+      repeating(['ignore'], row('GET', '/api/migration/export', 'admin_download', 'server', 'moves', migration.export)),
       withTrial(
         taking(streamedBody, row('POST', '/api/migration/import', 'admin', 'server', 'moves', migration.import))
       ),

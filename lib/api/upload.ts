@@ -4,6 +4,7 @@ import { type Caller, ownerOf } from '../access/bearer.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import { oneLine } from '../base/text.js'
 import { keyFaultOf } from '../base/json.js'
+import { JsonFault, strictJson } from '../base/json.js'
 import type { DeployRequest, Run } from '../deploy/admission.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { Received } from '../deploy/intake.js'
@@ -319,15 +320,12 @@ function readRollout(value: string | undefined): Partial<RolloutPolicy> | undefi
 }
 
 function parseJson(value: string, field: string): unknown {
-  let parsed: unknown
   try {
-    parsed = JSON.parse(value)
-  } catch {
-    throw invalid(field, `"${field}" is not valid JSON`)
+    return strictJson(value)
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    throw invalid(field, `"${field}" cannot be read: ${fault.message}`)
   }
-  const fault = keyFaultOf(value)
-  if (fault !== null) throw invalid(field, `"${field}" is not valid: ${fault}`)
-  return parsed
 }
 
 /** What an upload holds while it arrives: a block from the socket, and one on its way to the disk. */

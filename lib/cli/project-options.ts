@@ -1,3 +1,4 @@
+import { JsonFault, strictJson } from '../base/json.js'
 import { oneLine } from '../base/text.js'
 import { keyFaultOf } from '../base/json.js'
 import { maskToken } from '../base/config/precedence.js'
@@ -103,15 +104,13 @@ function keysOf(word: string): Record<string, unknown> {
 
 /** Returns the value of a JSON text, or undefined if it is another text. */
 function jsonOf(text: string): unknown {
-  let value: unknown
   try {
-    value = JSON.parse(text)
-  } catch {
-    return undefined
+    return strictJson(text)
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    if (fault.kind === 'syntax') return undefined
+    throw usage('--policy', `--policy cannot be read: ${fault.message}`)
   }
-  const fault = keyFaultOf(text)
-  if (fault !== null) throw usage('--policy', `--policy cannot be read: ${fault}`)
-  return value
 }
 
 /*

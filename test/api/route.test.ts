@@ -246,6 +246,27 @@ t.test('query parameters', async t => {
   t.throws(() => queryChoice(query, 'word', ['failed']), { code: 'invalid_field', field: 'word' })
 })
 
+t.test('a parameter of the query that comes twice is refused, on every route', async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('shop')
+  const admin = stage.client
+  for (const [method, path] of [
+    ['GET', '/api/logs?limit=1&limit=2'],
+    ['GET', '/api/logs?output=none&%6Futput=end'],
+    ['GET', '/api/projects?limit=1&limit=1'],
+    ['POST', `/api/projects/${project.id}/undo?x=1&x=2`]
+  ] as const) {
+    const field = /[?&](\w+)/.exec(path)?.[1]
+    const { status, body } = await admin.send(method, path)
+    t.match({ status, body }, { status: 400, body: { code: 'invalid_request', field } }, path)
+  }
+  const { status, headers } = await admin.get('/api/projects')
+  t.equal(status, 200)
+  const tagged = { headers: { 'if-none-match': headers['etag'] as string } }
+  t.equal((await admin.send('GET', '/api/projects?a=1&a=2', tagged)).status, 400, 'also if the answer is known')
+  t.equal((await admin.send('GET', '/api/migration/export?ignore=a&ignore=b')).status, 200, 'a list')
+})
+
 t.test('switches in text', async t => {
   for (const [given, meant] of [
     ['true', true],

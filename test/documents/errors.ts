@@ -98,11 +98,11 @@ export const cures: Readonly<Record<string, string>> = {
   index_too_new: 'Install the newest svc on the server.',
   inflates_too_large: 'Decompress the file on the server and add the result as a log source.',
   internal_error: 'Report it with the lines of the server log that contain the id.',
-  invalid_body: 'Send a JSON object in UTF-8, with each key once.',
+  invalid_body: 'Send a JSON object in UTF-8, with each key once and whole characters.',
   invalid_field: 'Correct the field that the message names.',
   invalid_handshake: 'Fix the client: its handshake does not follow RFC 6455.',
   invalid_path: 'Encode the path: percent-encoded UTF-8, no "." and "..".',
-  invalid_request: 'Fix the client: its request does not follow RFC 9112.',
+  invalid_request: 'Fix the client: its request does not follow RFC 9112, or gives a parameter twice.',
   invalid_setting: 'Correct the value as the message says.',
   invalid_tree: 'Fix the client: the message names the line.',
   invisible_character_in_name: otherName,
@@ -354,7 +354,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Install the newer svc: [upgrade.md](upgrade.md).'
   ),
   database_outdated: row('server start', 'The database is older than its redo log', restoreBackup),
-  database_unreadable: row('server start', 'Permission denied: the database cannot be read', rightPath),
+  database_unreadable: row('server start', 'The database cannot be read', 'Do what the message says.'),
   directory_in_the_way: row(
     'deployment',
     'The target has a directory where the archive has a file',
@@ -605,6 +605,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Set a new value: `svc settings set <key> -`.'
   ),
   server_too_old: row('command', 'The server is older than the client', 'Update the server.'),
+  session_key_unreadable: row(
+    'server start',
+    'The key of browser sessions cannot be read',
+    'Do what the message says.'
+  ),
   several_releases: row('command', 'The nodes of a project have different releases', 'Name one with `--release`.'),
   still_busy: row(
     'command',

@@ -8,8 +8,8 @@ import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../errors.js'
+import { JsonFault, strictJson } from '../json.js'
 import { closest, readText, readTextIfAny, withoutMark } from '../text.js'
-import { keyFaultOf } from '../json.js'
 import { hasEnded, ownMark } from '../runtime.js'
 import { loosenessOf, replaceFile, trustedUsers } from '../files.js'
 
@@ -24,7 +24,7 @@ const maxTextLength = 4 * 1024 * 1024
 
 /**
  * Parses a file's text as a JSON object; an empty text is `{}`. Refuses (`broken_config`) broken JSON, any other
- * value, and a key that an object has twice.
+ * value, and what other readers would read in another way (base/json.ts).
  */
 export function parseJsonObject(text: string, path: string): JsonObject {
   if (text.length > maxTextLength) {
@@ -32,20 +32,26 @@ export function parseJsonObject(text: string, path: string): JsonObject {
   }
   const bare = withoutMark(text)
   if (bare.trim() === '') return {}
-  let value: unknown
-  try {
-    value = JSON.parse(bare)
-  } catch (cause) {
-    const { line, column, found } = whereItBreaks(bare)
-    const sentence = `Cannot read "${path}": unexpected ${found} in line ${line}, column ${column}. Correct the JSON`
-    throw new Refusal('invalid', 'broken_config', sentence, { cause })
-  }
+  const value = readConfig(bare, path)
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": not a JSON object. Write it as "{ … }"`)
   }
-  const fault = keyFaultOf(bare)
-  if (fault !== null) throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": ${fault}`)
   return value as JsonObject
+}
+
+function readConfig(text: string, path: string): unknown {
+  try {
+    return strictJson(text)
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    throw new Refusal('invalid', 'broken_config', `Cannot read "${path}": ${wordsOf(fault, text)}`, { cause: fault })
+  }
+}
+
+function wordsOf({ kind, message }: JsonFault, text: string): string {
+  if (kind !== 'syntax') return message
+  const { line, column, found } = whereItBreaks(text)
+  return `unexpected ${found} in line ${line}, column ${column}. Correct the JSON`
 }
 
 const space = /[ \t\r\n]*/y

@@ -18,7 +18,7 @@ import {
 } from '../../base/fields.js'
 import { sha256 } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
-import { doubledKeyIn } from '../../base/json.js'
+import { JsonFault, strictJson } from '../../base/json.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
 import {
   predicateType,
@@ -125,18 +125,12 @@ function unusable(why: string): Refusal {
 
 function parse(bytes: Uint8Array): unknown {
   if (bytes.length > maxStatementBytes) throw unusable(`it has more than ${maxStatementBytes} bytes`)
-  let value: unknown
-  let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    value = JSON.parse(text)
-  } catch {
-    throw unusable('it is not JSON in UTF-8')
+    return strictJson(bytes, { maxDepth, takesMark: false })
+  } catch (fault) {
+    if (fault instanceof JsonFault) throw unusable(fault.message.replace(/\. .*$/, ''))
+    throw fault
   }
-  const fault = doubledKeyIn(text, maxDepth)
-  if (fault === 'deep') throw unusable('it is nested too deeply')
-  if (fault !== null) throw unusable(`the key ${JSON.stringify(fault.key.slice(0, 50))} comes twice`)
-  return value
 }
 
 /** Returns the bytes of a statement. */

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import type { Budget, Claim } from '../../base/budget.js'
 import { gather, type Slices } from '../../base/async.js'
 import { Refusal } from '../../base/errors.js'
-import { keyFaultOf } from '../../base/json.js'
+import { JsonFault, strictJson } from '../../base/json.js'
 import { networkOf } from './headers.js'
 import {
   type BodyLimits,
@@ -425,17 +425,12 @@ function checkType(headers: IncomingHttpHeaders): void {
 }
 
 function parseJson(bytes: Buffer): unknown {
-  let text: string
-  let value: unknown
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    value = JSON.parse(text)
-  } catch (error) {
-    throw new Refusal('invalid', 'invalid_body', 'Cannot read the body: it is not valid JSON', { cause: error })
+    return strictJson(bytes)
+  } catch (fault) {
+    if (!(fault instanceof JsonFault)) throw fault
+    throw new Refusal('invalid', 'invalid_body', `Cannot read the body: ${fault.message}`, { cause: fault })
   }
-  const fault = keyFaultOf(text)
-  if (fault !== null) throw new Refusal('invalid', 'invalid_body', `Cannot read the body: ${fault}`)
-  return value
 }
 
 function notWhole(): Refusal {

@@ -139,6 +139,7 @@ t.test('reads JSON bodies', async t => {
   t.same(await post(undefined), [200, undefined], 'no body at all')
   t.same(await post('{"a":', type), [400, 'invalid_body'])
   t.same(await post('{"dryRun":true,"dryRun":false}', type), [400, 'invalid_body'], 'a key twice')
+  t.same(await post('{"a":"\\ud83d"}', type), [400, 'invalid_body'], 'half of a character')
   t.same(await post('', type), [200, undefined])
   t.same(await post(Buffer.from([0x22, 0xff, 0x22]), type), [400, 'invalid_body'], 'invalid UTF-8')
   t.same(await post('{}', 'text/plain'), [415, 'unsupported_type'])

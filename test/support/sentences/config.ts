@@ -22,6 +22,8 @@ export const configSays = {
 
   // Broken JSON.
   unreadable: (file: string): string => `${file}": `,
+  halfCharacter: (written: string, line: number): string =>
+    `line ${line} contains half of a surrogate pair (${written})`,
   notJson: (line: number, column: number, found: string): string =>
     `unexpected ${found} in line ${line}, column ${column}`,
   endOfFile: 'end of file',
