@@ -223,7 +223,7 @@ function loadedBy(...roots: string[]): Set<string> {
 t.test('a server loads nothing of its services before it listens', async t => {
   const loaded = loadedBy('server/serve.ts')
   const late =
-    /^(access(?!\/admin-token|\/secret)|projects|deploy|fleet|cluster|operate\/(logs|notify|terminal)|carry\/transfer|core\/(archive|audit|install|proof|proc|store\/tables(?!\/start)))|^node:(child_process|process)$/
+    /^(access(?!\/admin-token|\/secret|\/session-key)|projects|deploy|fleet|cluster|operate\/(logs|notify|terminal)|carry\/transfer|core\/(archive|audit|install|proof|proc|store\/tables(?!\/start)))|^node:(child_process|process)$/
   t.ok(loaded.has('operate/machine/probe.ts') && loaded.has('core/store/durable-store.ts'))
   t.strictSame(
     [...loaded].filter(path => late.test(path)),

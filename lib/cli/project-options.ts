@@ -1,6 +1,5 @@
 import { JsonFault, strictJson } from '../base/json.js'
 import { oneLine } from '../base/text.js'
-import { keyFaultOf } from '../base/json.js'
 import { maskToken } from '../base/config/precedence.js'
 import type { Project, ShownProject } from '../model/project.js'
 import { choice, number, option, usage } from './command.js'

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { type AdminToken, checkNewToken, createTokenVerifier } from '../access/admin-token.js'
-import { parseSessionKey, type SessionKey, sessionKeyBytes } from '../access/sessions.js'
+import { parseSessionKey, type SessionKey, sessionKeyBytes } from '../access/session-key.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { parseVariablesKey, type VariablesKey } from '../projects/seal.js'
 import type { Store } from '../core/store/database.js'

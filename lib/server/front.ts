@@ -13,7 +13,8 @@ import {
 } from '../access/second-factor.js'
 import { NamedTokens } from '../access/named-tokens.js'
 import { createNodeRequests, type NodeRequests } from '../access/node-requests.js'
-import { Sessions, openSessionKey } from '../access/sessions.js'
+import { openSessionKey } from '../access/session-key.js'
+import { Sessions } from '../access/sessions.js'
 import { createTickets, type Tickets } from '../access/secret.js'
 import type { TokenLock } from '../model/access.js'
 import type { Reader } from '../core/store/database.js'
@@ -109,7 +110,7 @@ export function createFront(
     store,
     clock,
     ids,
-    key: keys?.session ?? openSessionKey(home),
+    key: keys?.session ?? world.sessionKey ?? openSessionKey(home),
     admin,
     named,
     base,

@@ -12,7 +12,7 @@ export interface Reporter {
   warn(line: string, fault?: { message: string; error: unknown }): void
 }
 
-/** Prints a warning about a failure, with the stack of its error. */
+/** Prints a warning about a failure, with the stack of an error that is a bug or of the system. */
 export function reportFailure(report: Reporter, message: string, error?: unknown): void {
   if (error === undefined) report.warn(message)
   else report.warn(`${message}: ${textOf(error)}`, { message, error })
@@ -26,6 +26,7 @@ export function reportRequest(report: Reporter, { method, path, status, ms, addr
 }
 
 function textOf(error: unknown): string {
+  if (error instanceof Refusal) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AdminToken, openAdminToken, weaknessOf } from '../access/admin-token.js'
+import { openSessionKey } from '../access/session-key.js'
 import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
 import { type Clock, createSteadyClock, type SteadyClock } from '../base/clock.js'
@@ -195,7 +196,9 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const adminToken = await openAdminToken({ home, ids, override: override?.token })
     const { deploymentEnded, relaySecret, panel = true } = options
     const secretFiles = options.tls === undefined ? [] : [options.tls.key]
-    const world: World = { ...start.world, store, secretFiles, deploymentEnded, relaySecret }
+    // Refused before it listens.
+    const sessionKey = openSessionKey(home)
+    const world: World = { ...start.world, store, secretFiles, sessionKey, deploymentEnded, relaySecret }
     let isRecovering = await isLeftBehind(store)
     const probing = createHealthProbe(world, adminToken, { isRecovering: () => isRecovering })
     let current: ListenerFront = createEarlyFront(store, probing.probe)

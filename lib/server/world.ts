@@ -1,3 +1,4 @@
+import type { SessionKey } from '../access/session-key.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import type { Environment, Home } from '../base/config/home.js'
@@ -45,6 +46,8 @@ export interface World {
   giveUpOn?: DeployNeeds['giveUpOn']
   /** The keys, if they are not files of the data directory. */
   keys?: ServerKeys | undefined
+  /** The key of browser sessions, if the start has read it. */
+  sessionKey?: SessionKey
   /** Called after each recorded end of a deployment. */
   deploymentEnded?: ((row: DeploymentRow) => void) | undefined
   /** Reports an internal error to the operator. */

@@ -1,14 +1,6 @@
 import t, { type Test } from 'tap'
-import {
-  Sessions,
-  type SessionStart,
-  openSessionKey,
-  csrfOf,
-  digestOf,
-  instanceName,
-  sessionKeyName,
-  tokenMarkOf
-} from '../../lib/access/sessions.js'
+import { Sessions, type SessionStart, csrfOf, digestOf, instanceName, tokenMarkOf } from '../../lib/access/sessions.js'
+import { openSessionKey } from '../../lib/access/session-key.js'
 import { randomIds } from '../../lib/base/digests.js'
 import type { AuditEvent } from '../../lib/model/audit.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
@@ -16,8 +8,6 @@ import { listSessions } from '../../lib/core/store/tables/access.js'
 import { isCrowded } from '../support/listened.js'
 import { setClock } from '../support/clock.js'
 import { until } from '../support/until.js'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 
 const hourMs = 60 * 60_000
 const actor = { name: 'admin', ip: '192.0.2.1' }
@@ -285,30 +275,6 @@ t.test('a new admin token does not end the sessions of named ones', async t => {
   await sessions.withNewToken(own.headers, async () => void (state.token = 'another'))
   t.ok(sessions.find(own.headers))
   t.equal(sessions.find(admin.headers), null)
-})
-
-t.test('creates a key once, readable only by its owner', async t => {
-  const directory = t.testdir()
-  const key = openSessionKey({ directory })
-  t.equal(key.current(), null)
-  let created = 0
-  const [one, other] = await Promise.all([key.ensure(async () => created++), key.ensure(async () => created++)])
-  t.equal(created, 1)
-  t.same(one, other)
-  const file = join(directory, sessionKeyName)
-  t.equal(statSync(file).mode & 0o777, 0o600)
-  chmodSync(file, 0o644)
-  t.same(openSessionKey({ directory }).current(), one)
-  t.equal(statSync(file).mode & 0o777, 0o600, "other users' access is removed")
-  t.not(readFileSync(file, 'utf8').length, 0)
-})
-
-t.test('replaces a broken file at the next session', async t => {
-  const directory = t.testdir()
-  writeFileSync(join(directory, sessionKeyName), 'short')
-  const key = openSessionKey({ directory })
-  t.equal(key.current(), null)
-  t.equal((await key.ensure(async () => {})).length, 32)
 })
 
 t.test('digests depend on the key and on the value', async t => {

@@ -58,10 +58,13 @@ t.test('reports a failure with the stack of its error', async t => {
   const error = new TypeError('a bug')
   reportFailure(report, 'Archives could not be pruned', error)
   reportFailure(report, 'It failed', 'no error object')
+  const refusal = new Refusal('unavailable', 'database_unavailable', 'The database is closed')
+  reportFailure(report, 'It failed', refusal)
   reportFailure(report, 'The limit of open files is reached')
   t.match(calls, [
     [/^Archives could not be pruned: TypeError: a bug\n +at /, { message: 'Archives could not be pruned', error }],
     ['It failed: no error object', { message: 'It failed', error: 'no error object' }],
+    ['It failed: The database is closed', { message: 'It failed', error: refusal }],
     ['The limit of open files is reached']
   ])
 })

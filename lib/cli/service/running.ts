@@ -40,7 +40,8 @@ export async function untilStopped(
     const stop = () => {
       waiting?.abort()
       const wait = ++asked === 1
-      const isIdle = server?.isDeploying() === false
+      // A second signal may come when the database is closed.
+      const isIdle = wait && server?.isDeploying() === false
       if (wait) note(isIdle ? 'Stopping' : 'Stopping: waiting for running deployments. Press Ctrl-C again to stop them')
       const told = wait ? readiness?.stopping(isIdle) : undefined
       starting.then(server => Promise.all([server.stop({ wait }), told])).then(() => done(), fail)

@@ -6,7 +6,7 @@
 import { dirname } from 'node:path'
 import type { SqlJsStatic } from 'sql.js'
 import { type Clock, instantOf } from '../../base/clock.js'
-import { reasonOf, Refusal } from '../../base/errors.js'
+import { isDenied, reasonOf, Refusal } from '../../base/errors.js'
 import type { Disk } from './disk.js'
 import type { GroupCommit } from './group-commit.js'
 import { createMemory, type Memory } from './memory.js'
@@ -206,12 +206,11 @@ function readable<T>(path: string, read: () => T): T {
 }
 
 function unreadable(path: string, error: unknown): Refusal {
-  return new Refusal(
-    'unavailable',
-    'database_unreadable',
-    `Cannot open the database: cannot read "${path}": ${reasonOf(error)}. Run svc as its owner, or give it to this user (chown)`,
-    { cause: error }
-  )
+  const cure = isDenied(error)
+    ? 'Run svc as its owner, or give it to this user (chown)'
+    : 'Move it away, and restore a backup with "svc restore --force"'
+  const sentence = `Cannot open the database: cannot read "${path}": ${reasonOf(error)}. ${cure}`
+  return new Refusal('unavailable', 'database_unreadable', sentence, { cause: error })
 }
 
 /** Returns the refusal of a damaged svc.db. */

@@ -41,7 +41,10 @@ t.test('the first signal waits for deployments, the second one does not', async 
       stops.push(wait)
       await ended
     },
-    isDeploying: () => true,
+    isDeploying: () => {
+      if (stops.length > 0) throw new Error('the database is closed')
+      return true
+    },
     reload: async () => {}
   } as unknown as RunningServer
   const running = untilStopped(Promise.resolve(server), undefined, {
