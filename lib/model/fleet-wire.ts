@@ -27,21 +27,6 @@ import type { NodeAnswer, OrderAction, RolloutPolicy } from './rollout.js'
 import type { PolicyChanges } from './policy.js'
 import type { Actor } from './audit.js'
 
-/** The settings of a project that its deployments on a node use, as they are in the record of the hub. */
-export const nodeSettings = [
-  'preDeployScript',
-  'postDeployScript',
-  'postDeployAsync',
-  'allowedEnv',
-  'runAs',
-  'umask',
-  'scriptTimeoutSeconds',
-  'scriptShell',
-  'scriptDirectory',
-  'pm2AppName',
-  'description'
-] as const
-
 /** The body of `POST /api/agent/enroll`. */
 export interface EnrollRequest {
   token: string

@@ -52,37 +52,132 @@ export interface Project {
   updatedAt: Instant
 }
 
-/** Who reads the fields of a project. */
-export const projectReaders: Readers<Project> = {
-  fields: {
-    id: 'everybody',
-    name: 'everybody',
-    description: 'everybody',
-    deployPath: 'everybody',
-    token: 'admins',
-    preDeployScript: 'scripts',
-    postDeployScript: 'scripts',
-    postDeployAsync: 'everybody',
-    allowClientScripts: 'everybody',
-    allowedEnv: { items: 'everybody' },
-    runAs: 'everybody',
-    umask: 'everybody',
-    scriptTimeoutSeconds: 'everybody',
-    scriptShell: 'everybody',
-    scriptDirectory: 'everybody',
-    maxDiskMb: 'everybody',
-    policy: policyReaders,
-    env: 'everybody',
-    categoryId: 'everybody',
-    pm2AppName: 'everybody',
-    pinned: 'everybody',
-    tagIds: { items: 'everybody' },
-    status: 'everybody',
-    lastDeployAt: 'everybody',
-    createdAt: 'everybody',
-    updatedAt: 'everybody'
-  }
+/** The environment of a project that does not name one. */
+export const defaultEnv = 'production'
+
+/** The type of the column of a field. */
+type ColumnOf<V> = [V] extends [ProjectStatus]
+  ? 'status'
+  : [V] extends [boolean]
+    ? 'flag'
+    : [V] extends [string]
+      ? 'text'
+      : [V] extends [boolean | null]
+        ? 'flag?'
+        : [V] extends [number | null]
+          ? 'number?'
+          : [V] extends [string | null]
+            ? 'text?'
+            : [V] extends [string[]]
+              ? 'texts'
+              : 'policy'
+
+/** A field that only the server sets. */
+interface OwnRow<V> {
+  column: ColumnOf<V>
+  readers: Readers<NonNullable<V>>
 }
+
+/** A field that a client can set; `project-fields.ts` has its rule. */
+interface WritableRow<V> extends OwnRow<V> {
+  /** Its value in a project that does not give it. */
+  usual: V
+  /** Whether a change of it decides what runs, where, as whom, or what a deploy token may do. */
+  decides: boolean
+  /** Whether deployments on a node use it: it is sent as it is in the record of the hub. */
+  onNodes?: true
+  /**
+   * Whether an import shows it by its name, because it says what runs and where. A text begins the line of a command that
+   * shows it.
+   */
+  shown?: true | string
+}
+
+type WritableFields = Omit<Project, 'id' | 'token' | 'status' | 'lastDeployAt' | 'createdAt' | 'updatedAt'>
+
+/** The declaration of the fields, in the order in which they are shown. */
+const rows = {
+  id: { column: 'text', readers: 'everybody' },
+  name: { column: 'text', readers: 'everybody', usual: '', decides: false, shown: true },
+  description: { column: 'text', readers: 'everybody', usual: '', decides: false, onNodes: true },
+  deployPath: { column: 'text', readers: 'everybody', usual: '', decides: true, shown: true },
+  token: { column: 'text', readers: 'admins' },
+  preDeployScript: { column: 'text', readers: 'scripts', usual: '', decides: true, onNodes: true, shown: true },
+  postDeployScript: { column: 'text', readers: 'scripts', usual: '', decides: true, onNodes: true, shown: true },
+  postDeployAsync: { column: 'flag', readers: 'everybody', usual: false, decides: true, onNodes: true, shown: true },
+  allowClientScripts: { column: 'flag?', readers: 'everybody', usual: null, decides: true, shown: true },
+  allowedEnv: {
+    column: 'texts',
+    readers: { items: 'everybody' },
+    usual: [],
+    decides: true,
+    onNodes: true,
+    shown: true
+  },
+  runAs: { column: 'text?', readers: 'everybody', usual: null, decides: true, onNodes: true, shown: true },
+  umask: { column: 'text?', readers: 'everybody', usual: null, decides: true, onNodes: true },
+  scriptTimeoutSeconds: { column: 'number?', readers: 'everybody', usual: null, decides: false, onNodes: true },
+  scriptShell: {
+    column: 'text?',
+    readers: 'everybody',
+    usual: null,
+    decides: true,
+    onNodes: true,
+    shown: 'runs its scripts with'
+  },
+  scriptDirectory: {
+    column: 'text?',
+    readers: 'everybody',
+    usual: null,
+    decides: true,
+    onNodes: true,
+    shown: 'runs its scripts in'
+  },
+  maxDiskMb: { column: 'number?', readers: 'everybody', usual: null, decides: false },
+  policy: { column: 'policy', readers: policyReaders, usual: {}, decides: true },
+  env: { column: 'text', readers: 'everybody', usual: defaultEnv, decides: false },
+  categoryId: { column: 'text?', readers: 'everybody', usual: null, decides: false },
+  pm2AppName: { column: 'text?', readers: 'everybody', usual: null, decides: true, onNodes: true },
+  pinned: { column: 'flag', readers: 'everybody', usual: false, decides: false },
+  tagIds: { column: 'texts', readers: { items: 'everybody' }, usual: [], decides: false },
+  status: { column: 'status', readers: 'everybody' },
+  lastDeployAt: { column: 'text?', readers: 'everybody' },
+  createdAt: { column: 'text', readers: 'everybody' },
+  updatedAt: { column: 'text', readers: 'everybody' }
+} satisfies {
+  [Key in keyof Project]: Key extends keyof WritableFields ? WritableRow<Project[Key]> : OwnRow<Project[Key]>
+}
+
+type Rows = typeof rows
+/** The fields whose row has this. */
+type FieldsWith<What extends object> = { [Key in keyof Rows]: Rows[Key] extends What ? Key : never }[keyof Rows]
+
+const allRows = Object.entries(rows) as Array<[keyof Project, OwnRow<unknown> & Partial<WritableRow<unknown>>]>
+
+function fieldsWith<What extends object>(has: (row: Partial<WritableRow<unknown>>) => boolean) {
+  return allRows.filter(([, row]) => has(row)).map(([key]) => key) as Array<FieldsWith<What>>
+}
+
+function ofEach<T>(of: (row: OwnRow<unknown>) => unknown): T {
+  return Object.fromEntries(allRows.map(([key, row]) => [key, of(row)])) as T
+}
+
+/** Who reads the fields of a project. */
+export const projectReaders: Readers<Project> = { fields: ofEach(({ readers }) => readers) }
+
+/** The types of the columns of a project. */
+export const projectColumns = ofEach<{ [Key in keyof Rows]: Rows[Key]['column'] }>(({ column }) => column)
+
+/** The settings of a project that its deployments on a node use, as they are in the record of the hub. */
+export const nodeSettings = fieldsWith<{ onNodes: true }>(({ onNodes }) => onNodes === true)
+
+/** Fields of an imported project that are shown by their names, because they say what runs and where. */
+export const shownFields = ['id' as const, ...fieldsWith<{ shown: unknown }>(({ shown }) => shown !== undefined)]
+
+/** Those with a line of their own in the output of a command, and how the line begins. */
+export const shownLines = allRows.flatMap(([key, { shown }]) =>
+  typeof shown === 'string' ? [[key as FieldsWith<{ shown: string }>, shown] as const] : []
+)
 
 /**
  * A project as a caller sees it: null hides the deploy token from those below admin, and scripts from some of them.
@@ -106,9 +201,6 @@ export type ShownProject = Omit<Project, 'token' | 'preDeployScript' | 'postDepl
 /** Maximum of `maxDiskMb`: a hundred terabytes. */
 export const maxDiskMbLimit = 100_000_000
 
-/** The environment of a project that does not name one. */
-export const defaultEnv = 'production'
-
 /** The scripts of a project's last successful deployment that ran any, to copy them into the project with one click. */
 export interface RecentScripts {
   /** The deployment that ran the scripts, or null. */
@@ -117,32 +209,13 @@ export interface RecentScripts {
   postDeployScript: string
 }
 
-/** The fields of a project that a client can set. Undefined keeps the current value or the default. */
-export interface ProjectFields {
-  name?: string | undefined
-  description?: string | undefined
-  deployPath?: string | undefined
-  preDeployScript?: string | undefined
-  postDeployScript?: string | undefined
-  postDeployAsync?: boolean | undefined
-  allowClientScripts?: boolean | null | undefined
-  allowedEnv?: string[] | undefined
-  /** A user of the system. Only possible if svc runs as root. */
-  runAs?: string | null | undefined
-  umask?: string | null | undefined
-  scriptTimeoutSeconds?: number | null | undefined
-  scriptShell?: string | null | undefined
-  scriptDirectory?: string | null | undefined
-  maxDiskMb?: number | null | undefined
-  /** Replaces the keys that are present; null restores the default of a key. */
-  policy?: GivenPolicy | undefined
-  env?: string | undefined
-  categoryId?: string | null | undefined
-  /** An empty string removes the binding (§2.1). */
-  pm2AppName?: string | null | undefined
-  pinned?: boolean | undefined
-  /** Replaces all tags (§4.3). */
-  tagIds?: string[] | undefined
+/**
+ * The fields of a project that a client can set. Undefined keeps the current value or the default. `policy` replaces the keys
+ * that are present, null restores the default of a key. An empty `pm2AppName` removes the binding (§2.1), and `tagIds`
+ * replaces all tags (§4.3).
+ */
+export type ProjectFields = {
+  [Key in keyof WritableFields]?: (Key extends 'policy' ? GivenPolicy : WritableFields[Key]) | undefined
 }
 
 /** The fields of a new project. */
@@ -173,29 +246,13 @@ export function sharedNames(
 
 /** Returns a new project: fields that are not given have their defaults. */
 export function newProject(fields: NewProject, { id, token, at }: { id: string; token: string; at: string }): Project {
+  const given = allRows.map(([key, { usual }]) => [key, fields[key as keyof ProjectFields] ?? structuredClone(usual)])
   return {
+    ...(Object.fromEntries(given) as WritableFields),
     id,
-    name: fields.name,
-    description: fields.description ?? '',
-    deployPath: fields.deployPath,
     token,
-    preDeployScript: fields.preDeployScript ?? '',
-    postDeployScript: fields.postDeployScript ?? '',
-    postDeployAsync: fields.postDeployAsync ?? false,
-    allowClientScripts: fields.allowClientScripts ?? null,
-    allowedEnv: fields.allowedEnv ?? [],
-    runAs: fields.runAs ?? null,
-    umask: fields.umask ?? null,
-    scriptTimeoutSeconds: fields.scriptTimeoutSeconds ?? null,
-    scriptShell: fields.scriptShell ?? null,
-    scriptDirectory: fields.scriptDirectory ?? null,
-    maxDiskMb: fields.maxDiskMb ?? null,
     policy: changePolicy({}, fields.policy ?? {}),
     env: fields.env || defaultEnv,
-    categoryId: fields.categoryId ?? null,
-    pm2AppName: fields.pm2AppName ?? null,
-    pinned: fields.pinned ?? false,
-    tagIds: fields.tagIds ?? [],
     status: 'idle',
     lastDeployAt: null,
     createdAt: at,
@@ -305,40 +362,13 @@ export type Inclusion = (typeof inclusions)[number]
  * Which requests store or run a command. A browser that was left open must not be enough for them (access/second-factor.ts).
  */
 
-/**
- * The fields of a project, and whether a change of one decides what runs, where, as whom, or what a deploy token may do. A
- * new field needs its row here.
- */
-const decides: { [Key in keyof WritableFields]: boolean } = {
-  name: false,
-  deployPath: true,
-  description: false,
-  env: false,
-  categoryId: false,
-  pm2AppName: true,
-  tagIds: false,
-  preDeployScript: true,
-  postDeployScript: true,
-  postDeployAsync: true,
-  allowClientScripts: true,
-  allowedEnv: true,
-  runAs: true,
-  umask: true,
-  scriptTimeoutSeconds: false,
-  scriptShell: true,
-  scriptDirectory: true,
-  maxDiskMb: false,
-  policy: true,
-  pinned: false
-}
-
-type WritableFields = Omit<Project, 'id' | 'token' | 'status' | 'lastDeployAt' | 'createdAt' | 'updatedAt'>
+const decidingFields = fieldsWith<{ decides: true }>(({ decides }) => decides === true)
 
 /** Whether a change of a project decides what runs. A field with the value that it has already changes nothing. */
 export function changesCommands(project: Project, given: { [Key in keyof WritableFields]?: unknown }): boolean {
-  return (Object.keys(decides) as Array<keyof WritableFields>).some(key => {
+  return decidingFields.some(key => {
     const value = given[key]
-    if (!decides[key] || value === undefined) return false
+    if (value === undefined) return false
     if (key === 'policy') return !keepsPolicy(project, value as object)
     return JSON.stringify(value) !== JSON.stringify(project[key])
   })

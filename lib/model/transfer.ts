@@ -1,4 +1,4 @@
-import type { Project } from './project.js'
+import type { Project, shownFields } from './project.js'
 
 /** How an import treats existing records (§4.13, import rule 1): the first two strategies leave them unchanged. */
 export const strategies = ['skip-existing', 'merge', 'overwrite'] as const
@@ -48,21 +48,6 @@ export interface ImportBrings {
   /** `address` omits the parts that may be secret. */
   notificationTargets: Array<{ id: string; name: string; address: string }>
 }
-
-/** Fields of an imported project that are shown by their names, because they say what runs and where. */
-export const shownFields = [
-  'id',
-  'name',
-  'deployPath',
-  'preDeployScript',
-  'postDeployScript',
-  'postDeployAsync',
-  'allowClientScripts',
-  'allowedEnv',
-  'runAs',
-  'scriptShell',
-  'scriptDirectory'
-] as const
 
 /** The parts of an imported project that could do harm. */
 export type BroughtProject = Pick<Project, (typeof shownFields)[number]> & {

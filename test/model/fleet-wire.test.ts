@@ -1,12 +1,6 @@
 import t from 'tap'
-import {
-  hubKeyText,
-  lineText,
-  nodeSettings,
-  releaseText,
-  requestText,
-  sessionText
-} from '../../lib/model/fleet-wire.js'
+import { hubKeyText, lineText, releaseText, requestText, sessionText } from '../../lib/model/fleet-wire.js'
+import { nodeSettings } from '../../lib/model/project.js'
 import { projectFields } from '../../lib/model/project-fields.js'
 
 const asked = { nodeId: 'n1', session: 's', counter: 7 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import {
   changesCommands,
@@ -19,7 +20,12 @@ const project = newProject(given, { id: 'proj_a', token: 'token', at: '2030-01-0
 
 t.test('a new project has the defaults, and a reader for each of its fields', async t => {
   t.match(project, { ...given, env: 'production', policy: {}, runAs: null, status: 'idle', tagIds: [] })
-  t.same(Object.keys(projectReaders.fields).sort(), Object.keys(project).sort())
+  const { components } = JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8')) as {
+    components: { schemas: { Project: { properties: object } } }
+  }
+  const described = Object.keys(components.schemas.Project.properties).sort()
+  t.same(Object.keys(projectReaders.fields).sort(), described, 'as the API describes them')
+  t.same(Object.keys(project).sort(), described)
 })
 
 t.test('shells', async t => {

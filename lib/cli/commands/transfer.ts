@@ -4,7 +4,7 @@ import { Refusal } from '../../base/errors.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { type Home, locateHome, writeConfig } from '../../base/config/home.js'
 import { defaultServerUrl, storeProjectTokens } from '../../base/config/client-config.js'
-import type { Project } from '../../model/project.js'
+import { type Project, shownLines } from '../../model/project.js'
 import {
   type ImportBrings,
   type ImportResult,
@@ -276,8 +276,10 @@ function reportBrought(
     if (project.runAs !== null) print(`  runs as the user ${oneLine(project.runAs)}`)
     if (project.allowClientScripts !== null) print(`  client scripts are ${project.allowClientScripts ? 'on' : 'off'}`)
     if (project.allowedEnv.length > 0) print(`  clients may set ${project.allowedEnv.join(', ')}`)
-    if (project.scriptShell !== null) print(`  runs its scripts with ${oneLine(project.scriptShell)}`)
-    if (project.scriptDirectory !== null) print(`  runs its scripts in ${oneLine(project.scriptDirectory)}`)
+    for (const [field, words] of shownLines) {
+      const value = project[field]
+      if (value !== null) print(`  ${words} ${oneLine(value)}`)
+    }
     for (const { name, value } of project.variables)
       print(
         `  variable ${name} ${value === null ? 'is a secret: set its value after the import' : `= ${oneLine(value)}`}`

@@ -305,9 +305,6 @@ export function adoptedFields({ projectName, env, deployPath, policy, project }:
  * now and then that the node is there.
  */
 
-/** The reports of an agent. */
-export type Reports = ReturnType<typeof createReports>
-
 export interface ReportsNeeds {
   send(report: AgentReport, signal: AbortSignal): Promise<unknown>
   facts(): Promise<Pick<AgentReport, 'version' | 'freeBytes'>>
@@ -435,9 +432,6 @@ function bytesOf(value: unknown): number {
  * What is in place on the node, for the hub: the deployment of the hub whose files are there, and whether they are no
  * longer those: somebody pushed to the node itself, or edited files. Edited files are searched for now and then.
  */
-
-/** What is in place. */
-export type Live = ReturnType<typeof createLive>
 
 /** Creates the view of what is in place. */
 export function createLive({ store, deployer }: { store: Reader; deployer: LocalDeployer }) {

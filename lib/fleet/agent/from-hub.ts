@@ -46,9 +46,9 @@ import {
   requestText,
   type SessionAnswer,
   sessionText,
-  type SignedHubKey,
-  nodeSettings
+  type SignedHubKey
 } from '../../model/fleet-wire.js'
+import { nodeSettings } from '../../model/project.js'
 import { storedPolicy } from '../../model/policy-keys.js'
 import { projectFields } from '../../model/project-fields.js'
 import { parseServerUrl } from '../../base/config/client-config.js'

@@ -21,9 +21,6 @@ import { type AuditEvent, systemActor } from '../../model/audit.js'
 import type { Links } from './links.js'
 import type { NewOrder, Rollings, Turn } from './rolling.js'
 
-/** Sends orders. */
-export type Orders = ReturnType<typeof createOrders>
-
 /** A signature of a stream takes about 50 µs: other requests get their turn in between. */
 const sentTogether = 50
 

@@ -19,15 +19,15 @@ import {
   type ScriptOffer,
   type SessionAnswer,
   sessionText,
-  type SignedHubKey,
-  nodeSettings
+  type SignedHubKey
 } from '../../model/fleet-wire.js'
+import { type Project, nodeSettings } from '../../model/project.js'
 import { pick } from '../../base/fields.js'
 import type { Signer, ServerKey } from '../../core/audit/signed-note.js'
 import type { Store } from '../../core/store/database.js'
 import { readAuditTree } from '../../core/store/tables/audit.js'
 import { findPlacement, listHubKeys } from '../../core/store/tables/fleet.js'
-import type { Project } from '../../model/project.js'
+
 import { nodePolicy, type PolicyChanges } from '../../model/policy.js'
 import type { OpenedVariable } from '../../model/variable.js'
 import { findDeployment } from '../../core/store/tables/deployments.js'

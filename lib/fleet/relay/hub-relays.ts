@@ -42,7 +42,7 @@ export interface RelayLimits {
 }
 
 /** The default limits. */
-export const defaultRelayLimits: RelayLimits = {
+const defaultRelayLimits: RelayLimits = {
   perNode: 64,
   perCallerOfNode: 32,
   perCaller: 128,
@@ -410,7 +410,7 @@ export function readTerminalLine(line: string): { message: string } | { code: nu
 }
 
 /** Returns the refusal for an answer of a node that the hub does not pass on. */
-export function nodeAnswer(why: string): Refusal {
+function nodeAnswer(why: string): Refusal {
   return new Refusal('bad_gateway', 'node_answer', `Cannot pass on the answer of the node: ${why}. Look at the node`)
 }
 

@@ -1,6 +1,6 @@
 import type { ImportBrings, ImportResult, PartResult } from '../../../lib/model/transfer.js'
 import { html, icon, type Template } from '../../dom/html.js'
-import { numberWords, t, serverWords } from '../../words/t.js'
+import { fieldLabels, numberWords, t, serverWords } from '../../words/t.js'
 import { maskWords } from '../base/words.js'
 
 /* The result of an import, or of its preview, part by part. Pure. */
@@ -114,8 +114,7 @@ function bringsOf({
           ${project.runAs === null ? null : html`<dd>${t('Run as user')}: <code>${project.runAs}</code></dd>`}
           ${project.allowClientScripts === true ? html`<dd>${t('Runs scripts of a push')}</dd>` : null}
           ${project.allowedEnv.length === 0 ? null : html`<dd>${t('Allowed push variables')}: <code>${project.allowedEnv.join(' ')}</code></dd>`}
-          ${project.scriptShell === null ? null : html`<dd>${t('Script shell')}: <code>${project.scriptShell}</code></dd>`}
-          ${project.scriptDirectory === null ? null : html`<dd>${t('Script working directory')}: <code>${project.scriptDirectory}</code></dd>`}
+          ${furtherTexts(project).map(([field, value]) => html`<dd>${t(fieldLabels[field] ?? field)}: <code>${value}</code></dd>`)}
           ${project.variables.map(({ name, value }) => html`<dd><code>${name} = ${value === null ? t('secret, value to be set') : visible(value)}</code></dd>`)}
           ${scriptOf(t('Pre-deploy script'), project.preDeployScript)}
           ${scriptOf(t('Post-deploy script'), project.postDeployScript)}
@@ -163,6 +162,23 @@ function bringsOf({
         </dl>`
       }
     </section>`
+}
+
+/** Fields with a place of their own in a project of a package. */
+const placed: ReadonlySet<string> = new Set([
+  'id',
+  'name',
+  'deployPath',
+  'runAs',
+  'preDeployScript',
+  'postDeployScript'
+])
+
+/** Returns the other texts of a project of a package: what a later field says is reviewed, too. */
+function furtherTexts(project: ImportBrings['projects'][number]): Array<[field: string, value: string]> {
+  return Object.entries(project).flatMap(([field, value]) =>
+    typeof value === 'string' && !placed.has(field) ? [[field, value] as [string, string]] : []
+  )
 }
 
 function scriptOf(title: string, script: string): Template | null {

@@ -3,7 +3,14 @@ import { notFound } from '../../../base/errors.js'
 import { actorText } from '../../../base/shared/api.js'
 import type { ProjectScope } from '../../../model/access.js'
 import type { DeploymentRow } from '../../../model/deployment.js'
-import { type Label, labelColors, type LabelKind, type Project, projectStatuses } from '../../../model/project.js'
+import {
+  type Label,
+  labelColors,
+  type LabelKind,
+  type Project,
+  projectColumns,
+  projectStatuses
+} from '../../../model/project.js'
 import { logKinds, type LogSource } from '../../../model/log-source.js'
 import type { PolicyChanges } from '../../../model/policy.js'
 import type { StoredVariable } from '../../../model/variable.js'
@@ -28,33 +35,24 @@ import {
 import { readDeployment } from './deployments.js'
 import { type Lock, type LockKind, lockKinds, type MaintenanceRow } from '../../../model/marks.js'
 
-const columns: Columns<Project> = {
-  id: text,
-  name: text,
-  description: text,
-  deployPath: text,
-  token: text,
-  preDeployScript: text,
-  postDeployScript: text,
-  postDeployAsync: flag,
-  allowClientScripts: nullable(flag),
-  allowedEnv: texts,
-  runAs: nullable(text),
-  umask: nullable(text),
-  scriptTimeoutSeconds: nullable(number),
-  scriptShell: nullable(text),
-  scriptDirectory: nullable(text),
-  maxDiskMb: nullable(number),
+const columnTypes = {
+  text,
+  'text?': nullable(text),
+  flag,
+  'flag?': nullable(flag),
+  'number?': nullable(number),
+  texts,
   policy: json('a policy', isPolicy),
-  env: text,
-  categoryId: nullable(text),
-  pm2AppName: nullable(text),
-  pinned: flag,
-  tagIds: texts,
-  status: choice(projectStatuses),
-  lastDeployAt: nullable(text),
-  createdAt: text,
-  updatedAt: text
+  status: choice(projectStatuses)
+}
+type ColumnTypes = typeof columnTypes
+
+/** The columns, as the model declares the fields. */
+const columns: Columns<Project> = columnsOf(projectColumns)
+
+function columnsOf<T extends Record<string, keyof ColumnTypes>>(types: T): { [Key in keyof T]: ColumnTypes[T[Key]] } {
+  const named = Object.entries(types).map(([name, type]) => [name, columnTypes[type]])
+  return Object.fromEntries(named) as { [Key in keyof T]: ColumnTypes[T[Key]] }
 }
 
 // Triggers maintain the columns of a project that depend on its tags (a separate table) and its deployments.
