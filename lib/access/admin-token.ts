@@ -6,7 +6,7 @@ import { type Home, writeConfig } from '../base/config/home.js'
 import { createComparison } from './secret.js'
 
 /** Minimum length of a new admin token. */
-export const minTokenLength = 8 // §8: a new admin token
+const minTokenLength = 8 // §8: a new admin token
 const maxTokenLength = 1024
 const minStrongLength = 24 // §5.6
 const minDistinctCharacters = 8 // §5.6

@@ -316,9 +316,6 @@ interface Counter {
   lockedUntilMs: number
 }
 
-/** Counters of failures by key. */
-export type FailureCounters = ReturnType<typeof createFailureCounters>
-
 /** Creates empty counters. */
 export function createFailureCounters() {
   const counters = new Map<string, Counter>()

@@ -38,7 +38,7 @@ export interface SigningNode {
 export type NodeRequests = ReturnType<typeof createNodeRequests>
 
 /** The path that begins a session. */
-export const sessionPath = '/api/agent/session'
+const sessionPath = '/api/agent/session'
 /** Number of sessions of a node: the last one, and the one before, whose requests may still arrive. */
 const sessionsPerNode = 2
 /** How far the number of a request may be behind the highest one. */

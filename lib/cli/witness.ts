@@ -15,9 +15,6 @@ import { isConsistent } from '../base/shared/merkle-proof.js'
 import type { Client } from './client/client.js'
 import { exitCodes, type Context } from './command.js'
 
-/** How a command acts as a witness. */
-export type WitnessMode = 'warn' | 'strict' | 'off'
-
 const answerLimitMs = 10_000
 const [directoryMode, fileMode] = [0o700, 0o600]
 const keyId = /^[0-9a-f]{8}$/

@@ -87,9 +87,6 @@ export interface RenewingNeeds {
   everyMs?: number
 }
 
-/** Looks for new files until it is stopped. */
-export type Renewing = ReturnType<typeof startRenewing>
-
 const defaultEveryMs = 10_000
 
 type Part = [name: string, of: (secrets: ClusterSecrets) => string | undefined]

@@ -16,9 +16,6 @@ import type { Reader, Row, Transaction, Value } from '../core/store/database.js'
 import { insertHubDeployment } from '../core/store/tables/fleet.js'
 import { unfinishedDeployments } from '../core/store/tables/deployments.js'
 
-/** The node of a hub. */
-export type OwnNode = ReturnType<typeof startOwnNode>
-
 export interface OwnNodeNeeds {
   /** The data directory of the hub. */
   directory: string

@@ -1,6 +1,3 @@
-/** Something that happens once, and that is waited for. */
-export type Fired = ReturnType<typeof createSignal>
-
 /** Creates a signal that has not been fired. */
 export function createSignal() {
   const fired = new AbortController()

@@ -165,9 +165,6 @@ function marksOfText(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** The newest plans, in memory. */
-export type KeptPlans = ReturnType<typeof createKeptPlans>
-
 const maxPlans = 64
 /** Maximum size of the marks of all plans: 16 MB are two million paths. */
 const maxBytes = 16 * 1024 * 1024

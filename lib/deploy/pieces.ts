@@ -105,7 +105,7 @@ interface Writer {
 }
 
 /** Length of the first piece: less than 1 MiB, which proxies pass on if nobody has configured them. */
-export const firstPieceBytes = 983_040
+const firstPieceBytes = 983_040
 /** How long an upload lives after its last use, and in all. */
 const idleLifeMs = 24 * 3_600_000
 const longestLifeMs = 7 * 24 * 3_600_000

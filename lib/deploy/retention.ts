@@ -162,9 +162,6 @@ export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quot
   ends: Pick<Ends, 'settle'>
 }
 
-/** Deletes the archive of one deployment. */
-export type ArchiveRemoval = ReturnType<typeof createArchiveRemoval>
-
 /** Creates the function. */
 export function createArchiveRemoval({ store, settings, quota, audit, files, ends }: ArchiveRemovalNeeds) {
   return {

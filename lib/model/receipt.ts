@@ -150,7 +150,7 @@ export interface ReceiptStatement {
 }
 
 /** Properties of a deployment that a verification result states. */
-export const receiptProperties = ['SIGNED', 'EXACT', 'GATED', 'APPROVED', 'REVERTED'] as const
+const receiptProperties = ['SIGNED', 'EXACT', 'GATED', 'APPROVED', 'REVERTED'] as const
 /** A property of a deployment. */
 export type ReceiptProperty = (typeof receiptProperties)[number]
 

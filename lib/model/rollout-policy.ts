@@ -5,7 +5,7 @@ import { fleetLimits, labelKeyFault } from './node.js'
 import { defaultRolloutPolicy, rolloutFailureModes, type RolloutPolicy } from './rollout.js'
 
 /** Longest pause between two waves, in seconds: a week. */
-export const maxPauseSeconds = 7 * 24 * 60 * 60
+const maxPauseSeconds = 7 * 24 * 60 * 60
 
 const pause: Read<number | 'approve'> = reads(
   {

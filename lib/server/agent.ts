@@ -226,11 +226,7 @@ const answerMs = 60_000
 const pageLeft = 1001
 
 /** Creates what the relay of an agent needs of its own server. */
-export function createOwnServer({
-  socketPath,
-  secret,
-  terminal
-}: OwnServer): Pick<AgentRelayNeeds, 'ask' | 'terminal'> {
+function createOwnServer({ socketPath, secret, terminal }: OwnServer): Pick<AgentRelayNeeds, 'ask' | 'terminal'> {
   const caller = createCaller({ address: 'http://localhost', socketPath, environment: {} })
 
   return {

@@ -178,7 +178,7 @@ function byDefault<T>(value: T): Sourced<T> {
 }
 
 /** Returns a variable of the environment or of `.env.local` (also `ADMIN_TOKEN`: see the decisions on tokens). */
-export function findVariable(
+function findVariable(
   { environment, dotenv }: Pick<Layers, 'environment' | 'dotenv'>,
   key: DotenvKey
 ): Sourced<string> | null {

@@ -69,7 +69,7 @@ export function isIncluded({ index, leaf, size, root, proof }: InclusionClaim, h
 }
 
 /** Returns whether two hashes are equal. */
-export function isSameHash(a: Uint8Array, b: Uint8Array): boolean {
+function isSameHash(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, at) => byte === b[at])
 }
 

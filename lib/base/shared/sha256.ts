@@ -3,9 +3,6 @@
  * stream, and digest anything on a page that was loaded by plain http. The server uses node:crypto.
  */
 
-/** A digest that is computed piece by piece. */
-export type Sha256 = ReturnType<typeof createSha256>
-
 const blockBytes = 64
 /** Length of the message in bits, at the end of the last block. */
 const lengthBytes = 8

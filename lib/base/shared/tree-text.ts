@@ -35,7 +35,7 @@ const directoryType = 0o040000
 /** The mode of a file whose source has no permission bits (an archive that was made on Windows). */
 export const defaultFileMode = fileType | 0o644
 /** The mode of a directory whose source has no permission bits. */
-export const defaultDirectoryMode = directoryType | 0o755
+const defaultDirectoryMode = directoryType | 0o755
 const permissionBits = 0o777
 
 /** Returns type and permission bits of what is packed or was packed. One without permission bits gets the usual ones. */

@@ -329,9 +329,6 @@ export interface JsonListLimits {
   itemValues: number
 }
 
-/** Receives the bytes of a list. */
-export type JsonListReader = ReturnType<typeof createJsonListReader>
-
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 const byteOrderMark = Buffer.from('\ufeff')

@@ -38,7 +38,7 @@ export interface ReportProof {
 export type ReportRow = readonly [at: string, project: string, who: string, what: string, result: string, more: string]
 
 /** The parts of a report, in its order. */
-export const sections = [
+const sections = [
   { key: 'deployments', title: 'Deployments' },
   { key: 'approvals', title: 'Approvals, confirmations and corrections' },
   { key: 'rights', title: 'Changes of rights' },

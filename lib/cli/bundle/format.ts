@@ -36,7 +36,7 @@ import { clientVariableNameFault, maxClientVariables } from '../../model/variabl
 /** The name of the entry that describes the others. */
 export const manifestName = 'bundle.json'
 /** The format that this svc writes. */
-export const bundleFormat = 1
+const bundleFormat = 1
 /** The first entry of a zip, and of a bundle in one file. */
 export const zipMark = 'PK\x03\x04'
 

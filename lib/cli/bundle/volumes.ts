@@ -147,7 +147,7 @@ export interface OpenVolumes {
  * Opens the bundle at `path`, which is its only file or one of its parts. Refuses (`invalid`): not_a_bundle,
  * bundle_incomplete (a part is missing, doubled, swapped or of another bundle), bundle_damaged.
  */
-export async function openVolumes(path: string): Promise<OpenVolumes> {
+async function openVolumes(path: string): Promise<OpenVolumes> {
   const first = new OpenFile(path)
   let mark: string
   try {

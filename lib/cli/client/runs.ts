@@ -35,7 +35,7 @@ export interface Run {
 }
 
 /** Returns whether a deployment has finished. */
-export function isFinal(status: DeploymentRow['status']): status is FinalStatus {
+function isFinal(status: DeploymentRow['status']): status is FinalStatus {
   return status === 'success' || status === 'failed'
 }
 

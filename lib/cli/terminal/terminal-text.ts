@@ -8,9 +8,6 @@
  */
 type State = 'ground' | 'escape' | 'intermediate' | 'csi' | 'string'
 
-/** Cleans a text that arrives in pieces, cut anywhere. */
-export type Cleaner = ReturnType<typeof createCleaner>
-
 const directions = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069'
 const special = new RegExp(`[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f${directions}]`)
 const direction = new RegExp(`[${directions}]`)

@@ -69,7 +69,7 @@ export async function openKept(path: string, limits: ArchiveLimits): Promise<Arc
 }
 
 /** Opens the files of the kept archive at `path`. Throws like `openKept`. */
-export function openFilesOf(path: string): KeptFiles {
+function openFilesOf(path: string): KeptFiles {
   const opened: OpenFile[] = []
   try {
     const index = openEach(path, each => void opened.push(new OpenFile(each)))

@@ -215,7 +215,7 @@ export function tooLarge(why: string): Refusal {
 const newline = 10
 
 /** Yields the lines of a text. */
-export function* linesOf(text: Buffer): Generator<string> {
+function* linesOf(text: Buffer): Generator<string> {
   for (let at = 0; at < text.length; ) {
     const end = text.indexOf(newline, at)
     yield text.toString('utf8', at, end)
@@ -224,7 +224,7 @@ export function* linesOf(text: Buffer): Generator<string> {
 }
 
 /** Reads the line of an entry, and checks what it says. Refuses 400 `invalid_tree` with the number of the line. */
-export function readCheckedEntry(line: string, number: number, digits: Digits): TimedEntry {
+function readCheckedEntry(line: string, number: number, digits: Digits): TimedEntry {
   const entry = readEntry(line, number, digits)
   checkEntry(entry, number)
   return entry
@@ -270,13 +270,13 @@ function reasonOf({ message }: Error): string {
 }
 
 /** Returns the 400 for a line that does not come after the one before it. */
-export function unsorted(number: number, before: string, path: string): Refusal {
+function unsorted(number: number, before: string, path: string): Refusal {
   const why = before === path ? 'is given twice' : `must come before ${quoteName(before)}`
   return broken(number, `${quoteName(path)} ${why}`)
 }
 
 /** Returns the 400 for a line of a tree. */
-export function broken(number: number, why: string): Refusal {
+function broken(number: number, why: string): Refusal {
   return new Refusal('invalid', brokenCode, `The tree is invalid in line ${number}: ${why}`)
 }
 

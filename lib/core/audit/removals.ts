@@ -34,9 +34,6 @@ interface Statement {
   ranges: Array<[from: number, to: number]>
 }
 
-/** The removed entries of an export. */
-export type Removals = ReturnType<typeof createRemovals>
-
 /** Creates an empty record. Entries must come in ascending order. */
 export function createRemovals({ keepsFailures }: { keepsFailures: number }) {
   const missing: Array<[from: number, to: number]> = []

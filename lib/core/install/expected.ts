@@ -34,9 +34,6 @@ export interface Expected {
 
 const markBytes = 8
 
-/** Collects what a plan wants and finds, path by path, in the order of `compareTreePaths`. */
-export type ExpectedBuilder = ReturnType<typeof buildExpected>
-
 /** A new entry. Its permissions are left out: an archive may lack them. With a group, that of the target counts, too. */
 export type Wanted = Omit<TreeEntry, 'mode'> & Pick<Item, 'kind' | 'gid'>
 

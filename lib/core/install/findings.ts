@@ -59,9 +59,6 @@ export function createLists(listed: number) {
   }
 }
 
-/** What a deployment would write, entry by entry. */
-export type Writes = ReturnType<typeof createWrites>
-
 /** Creates an empty collection. */
 export function createWrites(held: Pick<Intended, 'disk' | 'root' | 'folders'>) {
   const written = new Set<string>()

@@ -13,7 +13,7 @@ const maxJournalBytes = 256 * 1024 * 1024
 const maxJournalLines = 4_000_000
 
 /** The first line of a journal of the current version. */
-export const journalVersion = 'svc-undo 4'
+const journalVersion = 'svc-undo 4'
 
 /**
  * Every character that could end a line, or look like the end of one, and the escape character of the encoding itself.

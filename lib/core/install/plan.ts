@@ -83,9 +83,6 @@ export interface FolderNeeds {
   onConflict: OnConflict
 }
 
-/** The folders of items, found on demand. */
-export type FoundFolders = ReturnType<typeof findFolders>
-
 /** Finds folders. What is in their way is passed to `onConflict`. */
 export function findFolders({ disk, root, held, onConflict }: FolderNeeds) {
   const { dev: device, size: topBytes } = statHeld(disk, root)

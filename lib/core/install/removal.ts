@@ -69,9 +69,6 @@ export function createAsked(removes: Removes | null): (path: string) => boolean 
   }
 }
 
-/** Finds what is removed. */
-export type Removal = ReturnType<typeof createRemoval>
-
 /** Creates what finds the files and directories to remove. It writes nothing. */
 export function createRemoval({ removes, exact }: Ownership, { disk, folders, plan, check }: RemovalNeeds) {
   const finder = { disk, digester: createDigester(disk, check) }

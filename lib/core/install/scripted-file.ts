@@ -92,7 +92,7 @@ export async function* withScripted(
 }
 
 /** Returns the line about a path that the manifest does not have. */
-export function alone({ isEarly: _, ...line }: ScriptedLine): ManifestLine {
+function alone({ isEarly: _, ...line }: ScriptedLine): ManifestLine {
   return { ...line, before: line.before ?? null } as ManifestLine
 }
 

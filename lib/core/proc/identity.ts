@@ -78,7 +78,7 @@ export async function findRights({
 }
 
 /** Refuses (400 naming `runAs`) rights that svc cannot switch to: `setpriv` is missing, or svc lacks a capability. */
-export async function tryRights(rights: Rights): Promise<void> {
+async function tryRights(rights: Rights): Promise<void> {
   const [program = '', ...words] = withRights(['true'], rights, '/')
   try {
     await run(program, words, { timeout: lookupMs, env: { PATH: systemPath } })

@@ -87,9 +87,6 @@ export interface Followed {
   stop(): void
 }
 
-/** The followers of all tables. */
-export type Followers = ReturnType<typeof createFollowers>
-
 /** Maximum number of rows that are reported one by one; beyond it, `take` returns null. */
 const maxRows = 1000
 

@@ -34,7 +34,7 @@ export interface MultipartLimits extends ParserLimits {
 }
 
 /** Default limits of a form. */
-export const defaultMultipartLimits: MultipartLimits = {
+const defaultMultipartLimits: MultipartLimits = {
   maxHeaderBytes: 16 * 1024,
   maxPreambleBytes: 64 * 1024,
   maxEpilogueBytes: 64 * 1024,

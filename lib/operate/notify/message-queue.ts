@@ -249,9 +249,6 @@ export function droppedText(name: string, count: number, why: string): string {
   return `${name}: ${countOf(count, 'message')} dropped: ${why}`
 }
 
-/** A queue for background work, with a lane for each key. */
-export type Lane = ReturnType<typeof createLane>
-
 /** Limits of a lane. */
 export interface LaneLimits {
   /** Maximum number of keys that have work. Each of them has a place of its own. */

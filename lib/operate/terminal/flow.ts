@@ -188,9 +188,6 @@ export class Flow {
  * that its end is not shown as text. Standards: ECMA-48, XTerm Control Sequences (invisible-island.net/xterm/ctlseqs).
  */
 
-/** The modes after some output. */
-export type TerminalModes = ReturnType<typeof createTerminalModes>
-
 /** A control sequence, escape sequence, string or shift. Groups: parameters and final byte, or the text of a string. */
 const pattern = new RegExp(
   [

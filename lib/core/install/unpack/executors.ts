@@ -253,9 +253,6 @@ async function loadCalls() {
 
 type HelperCalls = Awaited<ReturnType<typeof loadCalls>>
 
-/** Executes jobs in helper processes. */
-export type ExtractHelpers = ReturnType<typeof createExtractHelpers>
-
 /** Creates an executor in helper processes. A process starts for each job. */
 function createExtractHelpers(calls: Door<HelperCalls>) {
   const gate = createGate({ places: maxProcesses })

@@ -300,9 +300,6 @@ export function createHands({ take, share, stallMs }: HandsNeeds) {
   }
 }
 
-/** Limits how many searches run at a time, in all and of one caller. */
-export type SearchGate = ReturnType<typeof createSearchGate>
-
 /** The places of searches. */
 export interface SearchPlaces {
   places: number

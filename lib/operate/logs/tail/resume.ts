@@ -179,7 +179,7 @@ function byAge(one: Rotated, other: Rotated): number {
 }
 
 /** Lists the rotated files of a log, until two lists are the same: a rotation renames them one after the other. */
-export async function listRotated(path: string): Promise<Rotated[]> {
+async function listRotated(path: string): Promise<Rotated[]> {
   let last = await listOnce(path)
   for (let tries = 1; tries < maxTries; tries++) {
     const next = await listOnce(path)
