@@ -24,7 +24,7 @@ export interface ImportResult {
   notificationTargets: PartResult
   deployments: PartResult
   /** `created` and `replaced` are the projects whose artifact was restored to the target. */
-  artifacts: PartResult & { failed: Array<{ id: string; error: string }> }
+  artifacts: PartResult & { failed: Array<{ id: string; deployId?: string | null; error: string }> }
   brings: ImportBrings
   notes: string[]
 }

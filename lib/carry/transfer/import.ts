@@ -493,7 +493,7 @@ async function restore(needs: TransferNeeds, { files, result, request }: Restori
       } catch (error) {
         list.splice(list.indexOf(projectId), 1)
         skipped.push(projectId)
-        failed.push({ id: projectId, error: (error as Error).message })
+        failed.push({ id: projectId, deployId, error: (error as Error).message })
         const detail = `the artifact could not be restored: ${(error as Error).message}`
         await needs.audit.record({
           action: 'migration.import',

@@ -170,7 +170,7 @@ function judgePlace({ id, name, deployPath, status, nodes }: ProjectState, place
         : error({
             ...about,
             message: `${what} does not exist`,
-            next: `Deploy again ("svc push", or "svc rollback ${id}"), or correct the deployPath`
+            next: `Deploy again ("svc push", or "svc files ${id} --repair"), or correct the deployPath`
           })
   }
 }

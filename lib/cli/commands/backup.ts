@@ -64,7 +64,7 @@ export const commands = {
     details:
       'Restores the data directory of this machine (SVC_HOME) to its state at the time of the backup. If the backup\n' +
       'is incomplete or anything fails, nothing changes. Stop the server first.\n\n' +
-      'The target directories of projects do not change; use "svc rollback" to restore the files of a deployment.\n' +
+      'The target directories of projects do not change; "svc files --repair" puts the files of a project there again.\n' +
       'Deployments that were running at the time of the backup are marked as failed at the next start of the\n' +
       'server.',
     examples: [
@@ -311,7 +311,7 @@ async function report(context: Context, given: Report): Promise<void> {
     output.warn(`the archive of deployment ${id} is not in the backup: you cannot roll back to it`)
   for (const { id, name, deployPath } of missingTargets) {
     output.warn(
-      `the target directory of "${name}", ${deployPath}, does not exist. Deploy again with "svc push" or "svc rollback ${id}"`
+      `the target directory of "${name}", ${deployPath}, does not exist. Deploy again with "svc push" or "svc files ${id} --repair"`
     )
   }
   if (!isCheck) output.note('Start the server with "svc serve".')

@@ -130,6 +130,7 @@ export const commands = {
       output.print(`The key "${key.name}" was revoked as of ${minuteOf(revoked.revokedAt as string)}`)
       const since = options.since === undefined ? '' : ' since then'
       output.note(`It has signed ${countOf(deployments.length, 'deployment')}${since}`)
+      if (deployments.length === 0) return exitCodes.success
       output.table(deployments, [
         { header: 'DEPLOYMENT', cell: ({ id }) => id },
         { header: 'PROJECT', cell: ({ projectName }) => projectName, shrinkTo: 10 },

@@ -183,8 +183,8 @@ function nameOfKey({ fingerprint }: TrustedKey): string {
 function goodLines(receipts: readonly ReadReceipt[], { chains }: ReceiptVerdict): string[] {
   const [only] = receipts
   if (only !== undefined && receipts.length === 1) return ['The receipt is valid.', ...linesOf(only)]
-  return chains.map(({ project, first, last, head }) => {
-    return `Project "${project}": the receipts ${first} to ${last} are valid and complete. The last one is ${head}`
+  return chains.map(({ project, projectId, first, last, head }) => {
+    return `Project "${project}" (${projectId}): the receipts ${first} to ${last} are valid and complete. The last one is ${head}`
   })
 }
 

@@ -329,9 +329,11 @@ function report({ output }: Context, result: ImportResult): void {
     { header: 'SKIPPED', cell: ([, part]) => String(part.skipped.length), align: 'right' }
   ])
   for (const note of result.notes) output.warn(note)
-  for (const { id, error } of result.artifacts.failed) {
+  for (const { id, deployId, error } of result.artifacts.failed) {
+    // Without --to, a rollback takes the release before the one whose archive this is.
+    const again = deployId == null ? '' : ` or "svc rollback ${id} --to ${deployId}"`
     output.error(
-      `The artifact of ${id} was not restored: ${error}. Its records were imported. Deploy it with "svc push" or "svc rollback ${id}"`
+      `The artifact of ${id} was not restored: ${error}. Its records were imported. Deploy it with "svc push"${again}`
     )
   }
 }

@@ -11,7 +11,7 @@ import { parsePublicKey } from '../../base/signing-key.js'
 import { line, list, object, oneOf } from '../../base/fields.js'
 import { type KeyObject, verify } from 'node:crypto'
 import { type SignedHubKey, hubKeyText } from '../../model/fleet-wire.js'
-import { badReceipt, isReceiptOf, maxReceiptBytes, readReceipt, type ReadReceipt } from './receipt.js'
+import { badReceipt, whyBad, isReceiptOf, maxReceiptBytes, readReceipt, type ReadReceipt } from './receipt.js'
 import { fingerprintOf } from './statement.js'
 import { Refusal } from '../../base/errors.js'
 import { readVerifierKey } from '../audit/signed-note.js'
@@ -31,6 +31,7 @@ export interface ReceiptFile {
 /** The receipts of a project that were given. */
 export interface ReceiptChain {
   project: string
+  projectId: string
   origin: string
   first: number
   last: number
@@ -79,7 +80,7 @@ export function readReceipts(text: string, from: string): ReceiptFile {
       if (one.startsWith(headerStart)) found.successors.push(...readHeader(one))
       else found.receipts.push({ ...readReceipt(one), from })
     } catch (error) {
-      throw badReceipt(`${from}, line ${number}: ${(error as Error).message}`, error)
+      throw badReceipt(`${from}, line ${number}: ${whyBad(error as Error)}`, error)
     }
   }
   if (text === '') throw badReceipt(`${from} contains none`)
@@ -96,6 +97,9 @@ function readHeader(text: string): SignedHubKey[] {
   }
   return headerReader(value, 'keys').successors
 }
+
+const noSuccessors =
+  'No file says which key followed another one: "svc receipt export" of the server that issued them writes that'
 
 interface Trust {
   keys: readonly TrustedKey[]
@@ -134,6 +138,10 @@ export function verifyReceipts(
     chains.set(chain, [...(chains.get(chain) ?? []), receipt])
   }
   for (const receipts of chains.values()) verdict.chains.push(verifyChain(receipts, verdict))
+  const isUnnamed = given.some(
+    ({ receipt }) => !accepted.has(receipt.server.key) && !trust.revoked.has(receipt.server.key)
+  )
+  if (isUnnamed && accepted.size > 0 && trust.successors.length === 0) verdict.notes.push(noSuccessors)
   return verdict
 }
 
@@ -204,6 +212,7 @@ function verifyChain(given: GivenReceipt[], { faults, notes }: ReceiptVerdict): 
     faults.push(`${nameOf(first)} is the first of its chain, but names one before it`)
   return {
     project: last.receipt.project.name,
+    projectId: last.receipt.project.id,
     origin: last.receipt.server.origin,
     first: first.receipt.chain.number,
     last: last.receipt.chain.number,

@@ -156,9 +156,16 @@ function plain<T extends object>(value: T): T {
   return JSON.parse(JSON.stringify(value)) as T
 }
 
+const noReceipt = 'This is not a receipt of a deployment: '
+
 /** Returns the refusal of a text that is not a receipt. */
 export function badReceipt(why: string, cause?: unknown): Refusal {
-  return new Refusal('invalid', 'bad_receipt', `This is not a receipt of a deployment: ${why}`, { cause })
+  return new Refusal('invalid', 'bad_receipt', noReceipt + why, { cause })
+}
+
+/** Returns why a text is not a receipt, as the end of another refusal. */
+export function whyBad({ message }: Error): string {
+  return message.startsWith(noReceipt) ? message.slice(noReceipt.length) : message
 }
 
 /* The form of the statement. Every field is required, and no other is accepted. */

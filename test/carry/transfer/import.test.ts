@@ -155,7 +155,7 @@ t.test('reports an artifact that cannot be restored and continues', async t => {
     created: [],
     replaced: [],
     skipped: ['proj_a'],
-    failed: [{ id: 'proj_a', error: 'no space' }]
+    failed: [{ id: 'proj_a', deployId: null, error: 'no space' }]
   })
   t.strictSame(result.projects.created, ['proj_a'])
 })

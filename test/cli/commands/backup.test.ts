@@ -411,7 +411,10 @@ t.test('keeps the existing files', async t => {
     const aside = /The previous data directory was moved to (\S+)\n/.exec(stdout)?.[1] as string
     t.match(aside, /server-home\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d$/)
     t.strictSame(snapshot(aside), before)
-    t.match(stderr, /warning: the target directory of "shop", .*www, does not exist\. Deploy again/)
+    t.match(
+      stderr,
+      /warning: the target directory of "shop", .*www, does not exist\. Deploy again .*svc files proj_\w+ --repair/
+    )
     const again = await startServe(t, cwd)
     t.match(await again.api<unknown[]>('GET', '/api/projects'), [{ id: project.id }])
     await again.stop()

@@ -61,7 +61,10 @@ t.test('verify', async t => {
   await t.test('returns 1 if a target is missing or not a directory', async t => {
     configure({ serverUrl: server.url })
     rmSync(deployPath, { recursive: true })
-    t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, does not exist\n {2}→ Deploy again/ })
+    t.match(await verify(), {
+      code: 1,
+      stdout: /✗ The deployPath of "shop", .*, does not exist\n {2}→ Deploy again .*svc files proj_\w+ --repair/
+    })
     writeFileSync(deployPath, 'a file')
     t.match(await verify(), { code: 1, stdout: /✗ The deployPath of "shop", .*, is not a directory\n {2}→ / })
     rmSync(deployPath)
