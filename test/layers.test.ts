@@ -240,7 +240,7 @@ t.test('a start loads no handler, and no room that few requests need', async t =
   t.strictSame(
     [...loaded].filter(path => behindDoors.test(path)),
     [],
-    'base/door.ts says when they are loaded'
+    'base/async.ts says when they are loaded'
   )
 })
 

@@ -1,7 +1,14 @@
 import { expectedTags } from '../http/core/reply.js'
 import { json } from '../http/core/route.js'
-import { changesCommands, labelColors, type LabelKind, type Project, projectReaders } from '../model/project.js'
-import { bulkActions, maxBulk } from '../model/bulk.js'
+import {
+  changesCommands,
+  labelColors,
+  type LabelKind,
+  type Project,
+  projectReaders,
+  bulkActions,
+  maxBulk
+} from '../model/project.js'
 import { newProjectFields, projectFields } from '../model/project-fields.js'
 import { oneLine } from '../base/text.js'
 import { invalid } from '../base/errors.js'

@@ -1,5 +1,5 @@
 import type { Auth, Caller } from '../access/bearer.js'
-import { createDoor } from '../base/door.js'
+import { createDoor } from '../base/async.js'
 import { oneOf, refuseDroppedWish } from '../base/fields.js'
 import { invalid, notFound, Refusal } from '../base/errors.js'
 import type { Proof } from '../access/second-factor.js'
@@ -71,7 +71,7 @@ export function row(method: Method, path: string, auth: Auth, scope: Scope, powe
 
 /**
  * Returns handlers whose file is loaded with the first request that needs one of them, or soon after the start
- * (base/door.ts).
+ * (base/async.ts).
  */
 export function later<H extends Record<string, Handler>>(load: () => Promise<H>): Record<keyof H & string, Handler> {
   const door = createDoor(load)

@@ -6,7 +6,7 @@
  */
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { EtcdClient, KeyValue } from './etcd/client.js'
-import { EtcdError } from './etcd/errors.js'
+import { EtcdError } from './etcd/connection.js'
 import type { ClusterKeys, Sealing } from './sealing.js'
 import { type HubAddress, isHubAddress } from './hub-list.js'
 import { DamagedLog } from '../core/store/redo.js'

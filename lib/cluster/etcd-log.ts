@@ -28,7 +28,7 @@ import {
   Trimmed,
   UnknownOutcome
 } from '../core/store/redo.js'
-import { EtcdError, Unreachable } from './etcd/errors.js'
+import { EtcdError, Unreachable } from './etcd/connection.js'
 import { endOfPrefix, type EtcdClient, type KeyValue } from './etcd/client.js'
 import { openHistory, type Rekeyed, rekeyLog, sealHistory } from './history.js'
 import { type ClusterKeys, type Sealing, tagBytes } from './sealing.js'

@@ -6,10 +6,9 @@
 import { randomBytes } from 'node:crypto'
 import { DamagedLog, LostLeadership, UnknownOutcome } from '../core/store/redo.js'
 import { Refusal } from '../base/errors.js'
-import type { AskOptions } from './etcd/connection.js'
+import { type AskOptions, EtcdError, Unreachable } from './etcd/connection.js'
 import { endOfPrefix, type EtcdClient, type KeyValue, type Operation } from './etcd/client.js'
 import { type ClusterKeys, createSealing, type Sealing } from './sealing.js'
-import { EtcdError, Unreachable } from './etcd/errors.js'
 import { createHubList } from './hub-list.js'
 
 /** The history of a cluster. */

@@ -5,7 +5,7 @@
 import { pause } from '../base/clock.js'
 import { reasonOf, Refusal } from '../base/errors.js'
 import type { EtcdClient } from './etcd/client.js'
-import { etcdRetrySeconds, explainEtcd, Unreachable } from './etcd/errors.js'
+import { etcdRetrySeconds, explainEtcd, Unreachable } from './etcd/connection.js'
 import { createElection } from './election.js'
 import { beginHistory, newHistoryId, readHistory } from './history.js'
 import { createHubList, type ListedHub, type OwnHub } from './hub-list.js'

@@ -30,8 +30,14 @@ import { policyOf, type SignaturePolicy } from '../model/policy.js'
 import type { ManifestFile } from '../model/manifest.js'
 import type { Reader } from '../core/store/database.js'
 import type { Project } from '../model/project.js'
-import type { Attestation, SignersFile } from '../model/signing-key.js'
-import { type SignedBy, type Statement, type StatementClaim, statedScripts } from '../model/statement.js'
+import {
+  type Attestation,
+  type SignersFile,
+  type SignedBy,
+  type Statement,
+  type StatementClaim,
+  statedScripts
+} from '../model/statement.js'
 import { findAttestation, firstAccepted, highestSequence, listSigningKeys } from '../core/store/tables/signing-keys.js'
 import { archivedDeployments, findDeployment, placements } from '../core/store/tables/deployments.js'
 import { entriesOfArchive } from '../core/archive/archive-tree.js'

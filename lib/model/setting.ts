@@ -1,7 +1,10 @@
 import { Refusal } from '../base/errors.js'
 import type { Instant } from './scalars.js'
 import type { EventKey } from './deployment.js'
-import type { IncidentEvent } from './incident.js'
+import { parseUrl } from '../base/text.js'
+import type { DiskFigures } from './machine.js'
+import type { Project } from './project.js'
+import type { Rollout } from './rollout.js'
 
 /** The control that a form shows for a setting. */
 export type SettingType = 'text' | 'secret' | 'number' | 'flag' | 'list'
@@ -225,3 +228,117 @@ export function checkSeen({ seen }: Seen, state: string, what: string): void {
   if (seen === undefined || seen.includes(state)) return
   throw new Refusal('precondition', 'changed_since', `${what} has changed since the state in If-Match. Read it again`)
 }
+
+/* The addresses and secrets of notification targets, by kind. Each fault is the end of a sentence. */
+
+/** The address of a target of the kind `email`: a mail server, who sends, and to whom. */
+export interface MailAddress {
+  url: URL
+  from: string
+  to: string[]
+}
+
+const mailbox = /^[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]+(\.[\w-]+)*$/
+
+/**
+ * Reads `smtps://user@host:465?from=svc@example.org&to=ops@example.org,dev@example.org`. Returns what is wrong with it as the end of a
+ * sentence, or the address.
+ */
+export function readMailAddress(text: string): MailAddress | string {
+  const url = parseUrl(text)
+  if (url === null) {
+    return 'an address like smtps://user@mail.example.org?from=svc@example.org&to=ops@example.org is needed'
+  }
+  if (url.protocol !== 'smtp:' && url.protocol !== 'smtps:') return 'it must begin with smtp:// or smtps://'
+  if (url.hostname === '') return 'the mail server is missing'
+  if (!isDecodable(url.username)) return 'the user has a % that encodes nothing'
+  if (url.password !== '') return 'it must not contain the password, which belongs into "secret"'
+  const from = url.searchParams.get('from') ?? ''
+  const to = (url.searchParams.get('to') ?? '').split(',').map(each => each.trim())
+  const wrong = [from, ...to].find(each => !mailbox.test(each))
+  if (wrong !== undefined) return `"${wrong}" is not a mail address: "from" needs one, "to" one or several with commas`
+  return { url, from, to }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Returns why a target cannot have this address; null if it can. */
+export function targetAddressFault(kind: NotificationKind, text: string): string | null {
+  if (kind === 'email') {
+    const address = readMailAddress(text)
+    return typeof address === 'string' ? address : null
+  }
+  const url = parseUrl(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) return 'an address with http:// or https:// is needed'
+  if (kind === 'telegram' && !/^(-?\d+|@\w+)$/.test(url.searchParams.get('chat_id') ?? ''))
+    return 'the chat is missing, as in https://api.telegram.org/?chat_id=-1001234'
+  if (kind === 'ntfy' && url.pathname.replaceAll('/', '') === '')
+    return 'the topic is missing, as in https://ntfy.sh/topic'
+  return null
+}
+
+/** Returns why a target cannot have this secret; null if it can. */
+export function targetSecretFault(kind: NotificationKind, secret: string): string | null {
+  if (kind === 'telegram')
+    return /^\d+:[\w-]+$/.test(secret) ? null : 'the token of a bot like 123456:ABC-def is needed'
+  if (kind === 'ntfy') return /^[\x21-\x7e]*$/.test(secret) ? null : 'an access token of ntfy is needed'
+  return kind === 'email' ? null : signingSecretFault(secret)
+}
+
+/** The events of rollouts, nodes and the server, each with its trigger in notifications. */
+export const incidentTriggers = {
+  rollout_waiting: 'rollout',
+  rollout_halted: 'rollout',
+  node_lost: 'node',
+  drift_found: 'verification',
+  archives_damaged: 'verification',
+  disk_low: 'disk',
+  backup_failed: 'backup'
+} as const
+
+/** The event of an incident. */
+type IncidentEvent = keyof typeof incidentTriggers
+
+/** The project that an incident concerns. */
+type About = Pick<Project, 'id' | 'name' | 'deployPath'>
+
+/** Something that happened to a rollout, a node or the server, and that somebody must see to. */
+export type Incident =
+  | {
+      event: 'rollout_waiting' | 'rollout_halted'
+      project: About
+      rollout: Pick<Rollout, 'id' | 'number' | 'deployId' | 'state' | 'wave' | 'waves' | 'haltedReason'>
+    }
+  | {
+      event: 'node_lost'
+      project: null
+      node: { id: string; name: string; lastSeenAt: string | null }
+      /** The projects that are placed on it. */
+      projectIds: string[]
+    }
+  | {
+      event: 'drift_found'
+      project: About
+      drift: {
+        /** Number of files that differ. Null: a node says only that some do. */
+        files: number | null
+        /** The name of the node; null: the server itself. */
+        node: string | null
+      }
+    }
+  | {
+      event: 'archives_damaged'
+      project: null
+      /** Releases that cannot be rolled back to. */
+      releases: Array<{ id: string; projectName: string }>
+      projectIds: string[]
+    }
+  | { event: 'disk_low'; project: null; disk: DiskFigures & { path: string } }
+  | { event: 'backup_failed'; project: null; backup: { reason: string } }

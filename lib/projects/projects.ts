@@ -18,7 +18,9 @@ import {
   type Project,
   type ProjectFields,
   projectReaders,
-  type RecentScripts
+  type RecentScripts,
+  type BulkAction,
+  type BulkOutcome
 } from '../model/project.js'
 import { checkSeen, type Seen } from '../model/setting.js'
 import { checkRights } from '../core/proc/identity.js'
@@ -42,7 +44,6 @@ import {
 import { checkDeployPath } from '../core/install/guard.js'
 import { createTargetPlaces } from '../core/install/overlap.js'
 import { applyToEach } from '../base/async.js'
-import type { BulkAction, BulkOutcome } from '../model/bulk.js'
 import type { CheckHeaders } from './seal.js'
 
 interface Needs {

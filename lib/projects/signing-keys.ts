@@ -14,7 +14,7 @@ import {
 } from '../core/store/tables/signing-keys.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import type { Instant } from '../model/scalars.js'
-import type { SigningKey } from '../model/signing-key.js'
+import type { SigningKey } from '../model/statement.js'
 
 /** Maximum number of keys. */
 const maxKeys = 1000

@@ -1,4 +1,4 @@
-/* The log files of projects, and what may be read of the disk. It is loaded when somebody looks at a file (base/door.ts). */
+/* The log files of projects, and what may be read of the disk. It is loaded when somebody looks at a file (base/async.ts). */
 import type { Activity } from '../base/async.js'
 import { createPlaces } from '../operate/machine/places.js'
 import { createInflatedFiles } from '../operate/logs/read/contents.js'

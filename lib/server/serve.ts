@@ -253,7 +253,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
 
 /**
  * Loads half of the program's modules, which take half of the start time. They are loaded after the server listens
- * (test/bench/start). The handlers of requests follow (base/door.ts).
+ * (test/bench/start). The handlers of requests follow (base/async.ts).
  */
 async function loadRest() {
   const [front, services, begin, table, telemetry, deployments, held] = await Promise.all([

@@ -5,7 +5,7 @@ import { apiRoutes } from '../api/routes.js'
 import type { Auth, Caller } from '../access/bearer.js'
 import type { Table } from '../http/core/dispatch.js'
 import type { Reply, Request } from '../http/core/route.js'
-import { createDoor } from '../base/door.js'
+import { createDoor } from '../base/async.js'
 import type { Services } from './services.js'
 
 /**

@@ -807,7 +807,7 @@ t.test('a backup is sent as a zip, and only to the operator of this machine', as
   const { client, home, url } = await startServer(t)
   const overNetwork = await client.get('/api/backup')
   t.not(overNetwork.status, 200, 'the admin token does not allow it over the network')
-  const { withLocalApi } = await import('../../lib/cli/client/local.js')
+  const { withLocalApi } = await import('../../lib/cli/client/opened.js')
   const context = { env: {}, output: { warn: () => {} } } as unknown as Parameters<typeof withLocalApi>[0]
   const path = join(t.testdir({}), 'backup.zip')
   await withLocalApi(context, home, async ({ client, isServerRunning }) => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { EtcdError } from '../../lib/cluster/etcd/errors.js'
+import { EtcdError } from '../../lib/cluster/etcd/connection.js'
 import { EtcdLog, createLineValues, tagOf } from '../../lib/cluster/etcd-log.js'
 import {
   encodeTransaction,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { randomBytes } from 'node:crypto'
 import { createEtcdClient, endOfPrefix } from '../../lib/cluster/etcd/client.js'
-import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
+import { EtcdConnection, EtcdError } from '../../lib/cluster/etcd/connection.js'
 import {
   beginHistory,
   newHistoryId,
@@ -12,7 +12,6 @@ import {
 } from '../../lib/cluster/history.js'
 import { createSealing, keysOf } from '../../lib/cluster/sealing.js'
 import { anEtcd, startEtcd, withoutEtcd } from '../support/etcd.js'
-import { EtcdError } from '../../lib/cluster/etcd/errors.js'
 import { createHubList } from '../../lib/cluster/hub-list.js'
 import { encodeLine, UnknownOutcome } from '../../lib/core/store/redo.js'
 import type { ReplicatedStore } from '../../lib/cluster/replicated-store.js'

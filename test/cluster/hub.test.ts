@@ -6,7 +6,7 @@ import { until } from '../support/until.js'
 import { createLeaderQueue } from '../../lib/cluster/hub.js'
 import type { LocalCopy } from '../../lib/cluster/local-copy.js'
 import { LostLeadership } from '../../lib/core/store/redo.js'
-import { EtcdError } from '../../lib/cluster/etcd/errors.js'
+import { EtcdError } from '../../lib/cluster/etcd/connection.js'
 import { contentOf, hubsOn, put } from './hubs.js'
 
 /* What fails in a cluster, on a real etcd of three members with TLS and authentication. */

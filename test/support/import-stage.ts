@@ -4,7 +4,7 @@ import { importPackage, type ImportRequest } from '../../lib/carry/transfer/impo
 import type { TransferNeeds } from '../../lib/carry/transfer/needs.js'
 import { insertSigningKey } from '../../lib/core/store/tables/signing-keys.js'
 import { createSignatures } from '../../lib/deploy/signatures.js'
-import type { SigningKey } from '../../lib/model/signing-key.js'
+import type { SigningKey } from '../../lib/model/statement.js'
 import { createSettings } from '../../lib/projects/settings.js'
 import { openStage } from './store.js'
 import { zipOf } from './zip.js'

@@ -3,8 +3,7 @@ import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { publicKeyOf } from '../../lib/core/proof/keys.js'
 import { bareEnvelope, writeStatement } from '../../lib/core/proof/statement.js'
 import { createTreeDigest } from '../../lib/model/manifest.js'
-import type { SigningKey } from '../../lib/model/signing-key.js'
-import type { Statement } from '../../lib/model/statement.js'
+import type { SigningKey, Statement } from '../../lib/model/statement.js'
 
 /** A key of svc, as the table of keys has it. */
 export interface TestKey {

@@ -1,5 +1,5 @@
 import { usualMaxDays } from '../server/requests.js'
-import type { SignersFile, SigningKey } from '../../lib/model/signing-key.js'
+import type { SignersFile, SigningKey } from '../../lib/model/statement.js'
 import type { TokenList } from '../../lib/model/access.js'
 import { css } from '../elements/element.js'
 import { html, type Template } from '../dom/html.js'

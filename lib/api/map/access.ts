@@ -1,5 +1,5 @@
 import type { SignedDeployment } from '../../projects/signing-keys.js'
-import type { SignersFile, SigningKey } from '../../model/signing-key.js'
+import type { SignersFile, SigningKey } from '../../model/statement.js'
 import type { revokeKeyFields, trustFields } from '../settings.js'
 import type {
   AccessReport,

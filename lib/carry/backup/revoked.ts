@@ -14,7 +14,7 @@ import { loadSqlite } from '../../core/store/memory.js'
 import { recover } from '../../core/store/recovery.js'
 import { migrate } from '../../core/store/schema.js'
 import { highestSequences, listSigningKeys } from '../../core/store/tables/signing-keys.js'
-import { keyKinds, type SigningKey } from '../../model/signing-key.js'
+import { keyKinds, type SigningKey } from '../../model/statement.js'
 
 /** A key that was revoked. */
 export type RevokedKey = Pick<SigningKey, 'kind' | 'fingerprint' | 'name'> & { revokedAt: string }

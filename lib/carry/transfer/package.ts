@@ -27,7 +27,7 @@
 
 import { createHash } from 'node:crypto'
 import type { DeploymentRow } from '../../model/deployment.js'
-import type { Attestation } from '../../model/signing-key.js'
+import type { Attestation } from '../../model/statement.js'
 import { createEntryReader } from '../../core/archive/entry-data.js'
 import { checkNames } from '../../core/archive/names.js'
 import { type ArchiveEntry, openArchive } from '../../core/archive/read.js'

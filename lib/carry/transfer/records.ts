@@ -4,7 +4,15 @@
  */
 
 import { isAbsolute } from 'node:path'
-import { targetAddressFault, targetSecretFault } from '../../model/notification-address.js'
+import {
+  targetAddressFault,
+  targetSecretFault,
+  eventKeys,
+  maxNotificationTargets,
+  notificationKinds,
+  type NotificationTarget,
+  settingsTargetId
+} from '../../model/setting.js'
 import {
   checked,
   escapedLine,
@@ -43,13 +51,6 @@ import {
 } from '../../model/deployment.js'
 import { logKinds } from '../../model/log-source.js'
 import { defaultEnv, type Label, labelColors, newProject, type Project } from '../../model/project.js'
-import {
-  eventKeys,
-  maxNotificationTargets,
-  notificationKinds,
-  type NotificationTarget,
-  settingsTargetId
-} from '../../model/setting.js'
 import { newProjectFields, projectFields } from '../../model/project-fields.js'
 import { provenanceReader } from '../../model/provenance.js'
 import { maxSignatureBytes, maxSignatures, maxStatementBytes } from '../../model/statement.js'

@@ -40,7 +40,7 @@ import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { type Output, withProgress } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
 import { stampedName } from '../terminal/words.js'
-import { requireDatabase, withLocalApi } from '../client/local.js'
+import { requireDatabase, withLocalApi } from '../client/opened.js'
 
 const maxLimit = 500
 

@@ -17,7 +17,7 @@ import {
   usage,
   shownFlag
 } from '../command.js'
-import { labelWords } from '../fleet/nodes.js'
+import { labelWords } from '../fleet-view.js'
 import { plainText } from '../terminal/terminal-text.js'
 
 /** Time limit for the answer: the user waits at the prompt meanwhile. */

@@ -26,8 +26,7 @@ import {
   serverOptions,
   sharedOptions
 } from '../common-options.js'
-import { releaseLine } from '../fleet/nodes.js'
-import { countWords, paintState, stateWords } from '../fleet/wave-view.js'
+import { releaseLine, countWords, paintState, stateWords } from '../fleet-view.js'
 import { withMaskedToken } from '../project-options.js'
 import { deploymentColumns, headline, paintStatus, projectState } from '../terminal/deployments.js'
 import { withInterrupts } from '../terminal/prompt.js'

@@ -19,7 +19,7 @@ import {
   placedLine,
   placementColumns,
   readLabels
-} from '../fleet/nodes.js'
+} from '../fleet-view.js'
 import { handOver, outOption } from '../named-tokens.js'
 import { isLocalAddress } from '../project-options.js'
 import { confirmation, readTokenOption } from '../terminal/prompt.js'

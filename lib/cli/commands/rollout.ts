@@ -10,7 +10,7 @@ import { openProject, projectIdOf, type AdminOptions } from '../client/session.j
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle } from '../command.js'
 import { type Host, isScreen, createPaint, type Paint } from '../terminal/output.js'
 import { adminDetails, deploymentOptions, projectDetails, serverOptions, sharedOptions } from '../common-options.js'
-import { countWords, paintState, rolloutLines, stateWords, errorLine } from '../fleet/wave-view.js'
+import { countWords, paintState, rolloutLines, stateWords, errorLine } from '../fleet-view.js'
 import { type GivenOptions, nextLine, detachedLine } from '../hints.js'
 import { relativeTime } from '../terminal/words.js'
 import type { Client } from '../client/client.js'

@@ -33,7 +33,7 @@ import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type Dotenv, readDotenv } from '../../base/config/files.js'
 import { locateHome } from '../../base/config/home.js'
-import { withLocalApi } from '../client/local.js'
+import { withLocalApi } from '../client/opened.js'
 
 const dayMs = 24 * 60 * 60_000
 

@@ -32,7 +32,7 @@ import { packOptions, sharedOptions, adminDetails, adminOptions, deploymentOpera
 import { withProgress } from '../terminal/output.js'
 import { withInterrupts, confirmation } from '../terminal/prompt.js'
 import { humanDuration, splitList, stampedName } from '../terminal/words.js'
-import { requireDatabase, withLocalApi } from '../client/local.js'
+import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { openAdmin } from '../client/session.js'
 
 /** Time limit for the import, which includes extracting every artifact. */

@@ -18,7 +18,7 @@ import { localClient, runningOwner } from '../client/local.js'
 import { openNamed } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { projectDetails, serverOptions, sharedOptions } from '../common-options.js'
-import { verifyProject, type VerifyView } from '../verify-files.js'
+import { verifyProject, type VerifyView } from './target.js'
 
 /** The command that verifies the data directory, or the files of a project. */
 export const commands = {

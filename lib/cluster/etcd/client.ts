@@ -2,8 +2,7 @@
  * The operations of etcd that svc uses, as its JSON gateway calls them. Keys are text here; values are bytes. Numbers of
  * 64 bits travel as text: revisions fit a number of JavaScript, ids of leases do not.
  */
-import type { AskOptions, EtcdConnection } from './connection.js'
-import { EtcdError } from './errors.js'
+import { type AskOptions, type EtcdConnection, EtcdError } from './connection.js'
 
 /** A key and its value. */
 export interface KeyValue {

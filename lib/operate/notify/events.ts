@@ -1,5 +1,5 @@
 import type { DeploymentRow, EventKey, NotificationTrigger } from '../../model/deployment.js'
-import { type Incident, incidentTriggers } from '../../model/incident.js'
+import { type Incident, incidentTriggers } from '../../model/setting.js'
 import type { Project } from '../../model/project.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
 import { countOf } from '../../base/text.js'

@@ -15,9 +15,10 @@ import {
   type NotificationTargetView,
   type Seen,
   settingsTargetId,
-  suggestedKind
+  suggestedKind,
+  targetAddressFault,
+  targetSecretFault
 } from '../../model/setting.js'
-import { targetAddressFault, targetSecretFault } from '../../model/notification-address.js'
 import { parseHttpUrl, parseUrl } from '../../base/text.js'
 import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import { projectNames } from '../../core/store/tables/projects.js'

@@ -8,15 +8,15 @@ import {
   maxNotificationTargets,
   type NotificationFailure,
   type NotificationKind,
-  settingsTargetId
+  settingsTargetId,
+  readMailAddress,
+  type Incident
 } from '../../model/setting.js'
 import type { Store, Transaction } from '../../core/store/database.js'
 import { findFailure, forgetFailure, noteFailure } from '../../core/store/tables/server.js'
 import type { Posted } from '../../http/outgoing/post.js'
-import { readMailAddress } from '../../model/notification-address.js'
 import type { MailText } from './mail.js'
 import type { TokenLock, TokenReminder } from '../../model/access.js'
-import type { Incident } from '../../model/incident.js'
 import {
   type IncidentNotification,
   incidentNotification,

@@ -2,11 +2,14 @@ import t, { type Test } from 'tap'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
-import { fetchFiles, type Fetching } from '../../../lib/cli/commands/target.js'
+import { fetchFiles, type Fetching, sumLine } from '../../../lib/cli/commands/target.js'
 import { stagingName } from '../../../lib/core/install/staging.js'
 import type { DriftReport } from '../../../lib/model/plan.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { findProgram } from '../../support/programs.js'
 
 /** A server with the project `shop`, and svc in a directory with these files, its configuration, and perhaps an admin token. */
 async function shopIn(t: Test, names: readonly string[], { isAdmin }: { isAdmin: boolean }) {
@@ -192,4 +195,38 @@ t.test('a file that does not arrive is not left in part', async t => {
   await t.rejects(fetchFiles({ directory, paths: ['other'], open: bug, signal }), { message: 'a bug' })
   const stopped = AbortSignal.abort(new Error('stop'))
   await t.rejects(fetchFiles({ directory, paths: ['refused'], open: remote, signal: stopped }), { message: 'stop' })
+})
+
+const names = [
+  'plain',
+  'sub/with space',
+  ' leading',
+  'back\\slash',
+  'line\nbreak',
+  'both\\\n',
+  '-',
+  '--check',
+  '*star',
+  'ü'
+]
+
+t.test('sha256sum accepts the lines', { skip: findProgram('sha256sum') === null && 'no sha256sum' }, async t => {
+  const directory = t.testdir()
+  mkdirSync(join(directory, 'sub'))
+  const lines = names.map(name => {
+    writeFileSync(join(directory, name), name)
+    return sumLine(createHash('sha256').update(name).digest('hex'), name)
+  })
+  const check = () => spawnSync('sha256sum', ['-c', '--strict'], { cwd: directory, input: lines.join('') })
+  const { status, stdout, stderr } = check()
+  t.equal(status, 0, `${stdout} ${stderr}`)
+  t.equal(String(stdout).match(/: OK$/gm)?.length, names.length)
+  writeFileSync(join(directory, 'line\nbreak'), 'edited')
+  t.equal(check().status, 1)
+})
+
+t.test('escapes as coreutils do', async t => {
+  t.equal(sumLine('ab', 'a b'), 'ab  a b\n')
+  t.equal(sumLine('ab', 'a\\b\nc'), '\\ab  a\\\\b\\nc\n')
+  t.equal(sumLine('ab', '-'), 'ab  ./-\n')
 })

@@ -1,5 +1,5 @@
 import { css, notice, said, type Said, SvcElement } from '../element.js'
-import type { FileKey, SignersFile, SigningKey } from '../../../lib/model/signing-key.js'
+import type { FileKey, SignersFile, SigningKey } from '../../../lib/model/statement.js'
 import { html, icon, keyed, type Template } from '../../dom/html.js'
 import { countWords, t } from '../../words/t.js'
 import { errorLine, field, question, Submission, submitted } from '../base/form.js'

@@ -1,5 +1,5 @@
 /* Keys that sign releases, and the statements of releases with their signatures. */
-import { keyKinds, type Attestation, type SigningKey } from '../../../model/signing-key.js'
+import { keyKinds, type Attestation, type SigningKey } from '../../../model/statement.js'
 import type { DeploymentRow } from '../../../model/deployment.js'
 import type { Reader, Transaction } from '../database.js'
 import { readDeployment } from './deployments.js'
