@@ -19,7 +19,8 @@ import { runsCommand } from '../base/shared/api.js'
 import { confirmSecondsFault } from '../model/policy.js'
 import type { Project } from '../model/project.js'
 import { maxProvenanceBytes, type Provenance, provenanceReader } from '../model/provenance.js'
-import { tighten, givenRolloutPolicy } from '../model/policy-keys.js'
+import { tighten } from '../model/policy-keys.js'
+import { givenRolloutPolicy } from '../model/rollout-policy.js'
 import type { RolloutPolicy } from '../model/rollout.js'
 import {
   checked,

@@ -41,7 +41,7 @@ export async function readRolloutOptions(options: RolloutOptions): Promise<Parti
   }
   const keys = Object.entries(given).filter(([, value]) => value !== undefined)
   if (keys.length === 0) return undefined
-  const { givenRolloutPolicy } = await import('../model/policy-keys.js')
+  const { givenRolloutPolicy } = await import('../model/rollout-policy.js')
   try {
     return givenRolloutPolicy(Object.fromEntries(keys), 'rollout')
   } catch (error) {

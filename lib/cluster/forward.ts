@@ -22,7 +22,13 @@ import { setCookie } from '../http/core/headers.js'
 import { type Headers, statusOf } from '../http/core/reply.js'
 import type { Reply, Sink } from '../http/core/route.js'
 import { acceptHead, acceptOf, asksForWebSocket, tokensOf } from '../http/websocket/handshake.js'
-import { type AnswerHead, type AnswerRules, commonHeaders, pageTypes, readAnswerHead } from '../http/outgoing/caller.js'
+import {
+  type AnswerHead,
+  type AnswerRules,
+  commonHeaders,
+  pageTypes,
+  readAnswerHead
+} from '../http/outgoing/answer-head.js'
 import { forwardedHeader, type HubSigner, type PassedClient, type Peer, signForHub, openHubUrl } from './forwarded.js'
 
 interface ForwarderOptions {

@@ -2,6 +2,7 @@
  * The keys of a policy that requests and packages may set, each with the reader of its values. A key that is not in
  * this table is refused by its name, so a key has no row before something follows it.
  */
+
 import {
   checked,
   flag,
@@ -17,8 +18,7 @@ import {
   optional,
   type Read,
   reads,
-  withDefault,
-  mapped
+  withDefault
 } from '../base/fields.js'
 import { compileGlob } from '../base/glob.js'
 import { invalid, Refusal } from '../base/errors.js'
@@ -51,63 +51,8 @@ import { targetFileFault } from './manifest.js'
 import { maxSignatures } from './statement.js'
 import { readWindows } from './windows.js'
 import type { PruneMode } from './plan.js'
-import { rolloutFailureModes, type RolloutPolicy, defaultRolloutPolicy } from './rollout.js'
-import { fleetLimits, labelKeyFault } from './node.js'
-
-/* Readers of the policy of rollouts: as a key of a project's policy, and as what one push sets instead. */
-
-/** Longest pause between two waves, in seconds: a week. */
-const maxPauseSeconds = 7 * 24 * 60 * 60
-
-const pause: Read<number | 'approve'> = reads(
-  {
-    anyOf: [
-      { type: 'integer', minimum: 0, maximum: maxPauseSeconds },
-      { type: 'string', enum: ['approve'] }
-    ]
-  },
-  60,
-  (value, field) => {
-    if (value === 'approve') return value
-    if (typeof value === 'number') return integer(0, maxPauseSeconds)(value, field)
-    throw invalid(field, `"${field}" is not valid: expected a number of seconds or "approve"`)
-  }
-)
-
-/** Reads a number of nodes, or a percentage of all nodes. */
-function nodes(min: 0 | 1): Read<string> {
-  return Object.assign(
-    checked(line({ max: 10 }), given => {
-      const [, digits = '', percent] = /^(\d{1,5})(%?)$/.exec(given) ?? []
-      const max = percent === '%' ? 100 : fleetLimits.nodes
-      if (digits !== '' && Number(digits) >= min && Number(digits) <= max) return null
-      return `expected a number of nodes from ${min} to ${fleetLimits.nodes}, or a percentage such as 25%`
-    }),
-    { example: '25%' }
-  )
-}
-
-const fields = {
-  canary: optional(integer(1, fleetLimits.nodes)),
-  then: optional(nodes(1)),
-  pause: optional(pause),
-  maxFailures: optional(integer(0, fleetLimits.nodes)),
-  maxUnreachable: optional(nodes(0)),
-  onFailure: optional(oneOf(rolloutFailureModes)),
-  order: optional(nullable(Object.assign(checked(line({ max: 200 }), labelKeyFault), { example: 'zone' })))
-}
-
-/** Reads the keys of a rollout's policy that one push sets. Unknown keys are refused. */
-export const givenRolloutPolicy: Read<Partial<RolloutPolicy>> = mapped(
-  object(fields, { strict: true, example: { canary: 1, then: '25%', pause: 60 } }),
-  given => Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
-)
-
-/** Reads the policy of rollouts. Absent keys get their defaults. */
-export const rolloutPolicy: Read<RolloutPolicy> = mapped(givenRolloutPolicy, given => ({
-  ...defaultRolloutPolicy,
-  ...given
-}))
+import { rolloutPolicy } from './rollout-policy.js'
+import { rolloutFailureModes, type RolloutPolicy } from './rollout.js'
 
 /** A key of a policy. */
 interface Key<T> {

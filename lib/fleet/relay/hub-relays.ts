@@ -10,7 +10,7 @@ import { createLineSplitter } from '../../base/text.js'
 import { Refusal, notFound } from '../../base/errors.js'
 import type { Ids } from '../../base/digests.js'
 import { type DesiredLine, type RelayedRequest, relayPartBytes, type RelayedHead } from '../../model/fleet-wire.js'
-import { commonHeaders, pageTypes, readAnswerHead, type AnswerRules } from '../../http/outgoing/caller.js'
+import { commonHeaders, pageTypes, readAnswerHead, type AnswerRules } from '../../http/outgoing/answer-head.js'
 import type { TerminalMessage } from '../../model/terminal.js'
 
 /** The open stream of a node. */
