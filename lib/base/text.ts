@@ -27,14 +27,6 @@ export async function readText(path: string): Promise<string> {
   return decodeText(await readFile(path), `"${path}"`)
 }
 
-/** Returns the text of a file, or an empty one if there is none to read. Refuses what `decodeText` refuses. */
-export async function readTextIfAny(path: string): Promise<string> {
-  return await readText(path).catch((error: unknown) => {
-    if (error instanceof Refusal) throw error
-    return ''
-  })
-}
-
 /**
  * Returns a token without the white space around it, which secret stores and editors add. Refuses (`invalid_field`) a
  * character that no HTTP header can carry (RFC 9110 §5.5). `from` is the option, variable or file.

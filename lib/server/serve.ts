@@ -9,7 +9,7 @@ import { callAll } from '../base/async.js'
 import { type Clock, createSteadyClock, type SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
 import { type Ids, randomIds } from '../base/digests.js'
-import { reasonOf } from '../base/errors.js'
+import { reasonOf, Refusal } from '../base/errors.js'
 import { readDotenv, removeEndedLocks } from '../base/config/files.js'
 import { tokenOf } from '../base/text.js'
 import {
@@ -338,13 +338,17 @@ async function reportLeftovers(home: Home, report: Reporter): Promise<void> {
   }
 }
 
-/** Returns ADMIN_TOKEN and where it was found. */
-export async function readOverride({
-  home,
-  cwd,
-  environment
-}: ServeOptions): Promise<{ token: string; from: string } | undefined> {
-  const { path, values } = await readDotenv(cwd, 'server')
+/**
+ * Returns ADMIN_TOKEN and where it was found. A file that cannot be read is reported at the start. Later it is refused
+ * (`dotenv_unreadable`): the token that it has set stays.
+ */
+export async function readOverride(
+  { home, cwd, environment, report }: ServeOptions,
+  isReload = false
+): Promise<{ token: string; from: string } | undefined> {
+  const { path, values, problem } = await readDotenv(cwd, 'server')
+  if (problem !== null && isReload) throw new Refusal('unavailable', 'dotenv_unreadable', problem)
+  if (problem !== null) report.warn(problem)
   const ofFile = tokenOf(values.ADMIN_TOKEN ?? '', `ADMIN_TOKEN in ${path}`)
   if (ofFile !== '') return { token: ofFile, from: path }
   const token = tokenOf(environment['ADMIN_TOKEN'] ?? '', 'ADMIN_TOKEN')
@@ -360,7 +364,7 @@ export async function readOverride({
 function reloadToken(adminToken: AdminToken, options: ServeOptions): Reloadable {
   let known = adminToken.current()
   return async () => {
-    await adminToken.override((await readOverride(options))?.token)
+    await adminToken.override((await readOverride(options, true))?.token)
     const now = adminToken.current()
     if (now === known) return null
     known = now

@@ -17,3 +17,13 @@ t.test('ADMIN_TOKEN is read as a person wrote it, not as an editor or a secret s
   t.equal(await read({}, `\ufeffADMIN_TOKEN=${token}\n`), token)
   await t.rejects(read({ ADMIN_TOKEN: `${token}\n${token}` }), { code: 'invalid_field', message: /U\+000A/ })
 })
+
+t.test('a file that cannot be read is told of at the start, and changes no token later', async t => {
+  const cwd = t.testdir({ '.env.local': {} })
+  const warnings: string[] = []
+  const report = { warn: (words: string) => void warnings.push(words) }
+  const options = { cwd, environment: { ADMIN_TOKEN: token }, report } as unknown as ServeOptions
+  t.match(await readOverride(options), { token, from: 'ADMIN_TOKEN' })
+  t.match(warnings, [/Cannot read .*env\.local", so it sets nothing: is a directory/])
+  await t.rejects(readOverride(options, true), { code: 'dotenv_unreadable' })
+})

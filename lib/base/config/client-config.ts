@@ -20,7 +20,7 @@ import {
   record
 } from '../fields.js'
 import { hasCode, invalid, reasonOf, Refusal } from '../errors.js'
-import { readText } from '../text.js'
+import { closest, readText } from '../text.js'
 import { replaceFile } from '../files.js'
 import { type JsonObject, parseJsonObject } from './files.js'
 import type { GlobalConfig } from './home.js'
@@ -181,7 +181,9 @@ function checkClientConfig(path: string, env: string | null, object: JsonObject)
     throw error instanceof Refusal ? refuse('invalid_config', error.message) : error
   }
   if (object['projectId'] === undefined) {
-    throw refuse('invalid_config', 'projectId is missing. Run "svc list" to find the id')
+    const near = keys.find(key => !Object.hasOwn(known, key) && meantBy(key) === 'projectId')
+    const advice = near === undefined ? 'Run "svc list" to find the id' : `Write "projectId" in place of "${near}"`
+    throw refuse('invalid_config', `projectId is missing. ${advice}`)
   }
   const warnings = keys
     .filter(key => key !== '$schema' && !Object.hasOwn(known, key))
@@ -189,9 +191,15 @@ function checkClientConfig(path: string, env: string | null, object: JsonObject)
   return { path, env, config: object as unknown as ClientConfig, warnings }
 }
 
-function didYouMean(key: string): string {
+/** Returns the key that was probably meant. */
+function meantBy(key: string): string | undefined {
   const plain = (name: string): string => name.toLowerCase().replace(/[^a-z]|s$/g, '')
-  const meant = Object.keys(shape).find(known => plain(known) === plain(key))
+  const names = Object.keys(shape)
+  return names.find(known => plain(known) === plain(key)) ?? closest(key, names)
+}
+
+function didYouMean(key: string): string {
+  const meant = meantBy(key)
   return meant === undefined ? '' : `. Did you mean "${meant}"?`
 }
 

@@ -7,9 +7,9 @@ import { randomBytes } from 'node:crypto'
 import { readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Refusal } from '../errors.js'
+import { hasCode, reasonOf, Refusal } from '../errors.js'
 import { JsonFault, strictJson } from '../json.js'
-import { closest, readText, readTextIfAny, withoutMark } from '../text.js'
+import { closest, readText, withoutMark } from '../text.js'
 import { hasEnded, ownMark } from '../runtime.js'
 import { loosenessOf, replaceFile, trustedUsers } from '../files.js'
 
@@ -272,7 +272,9 @@ export type DotenvKey = (typeof dotenvKeys)[number]
 export interface Dotenv {
   path: string
   values: Partial<Record<DotenvKey, string>>
-  /** Sentences about keys that look like svc's and are not. */
+  /** Why the file cannot be read; null: it can, or there is none. */
+  problem: string | null
+  /** The problem, and sentences about keys that look like svc's and are not, or are there twice. */
   warnings: string[]
 }
 
@@ -324,19 +326,36 @@ function quote(value: string): string {
 }
 
 /**
- * Reads `.env.local` of a directory. The result is empty if the file does not exist or cannot be read. Refuses UTF-16
+ * Reads `.env.local` of a directory. The result is empty if the file does not exist or, with a warning, cannot be read. Refuses UTF-16
  * (`not_utf8`), and (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client`
  * often runs in a checkout that another user owns, so it refuses that owner only as root. For a client, the user's
  * private group may have write access (umask 002).
  */
 export async function readDotenv(directory: string, reader: 'server' | 'client'): Promise<Dotenv> {
   const path = join(directory, '.env.local')
-  const all = parseDotenv(await readTextIfAny(path))
+  let problem: string | null = null
+  const text = await readText(path).catch((error: unknown) => {
+    if (error instanceof Refusal) throw error
+    // ENOTDIR: the directory is none.
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR')) problem = `Cannot read "${path}", so it sets nothing: ${reasonOf(error)}`
+    return ''
+  })
+  const all = parseDotenv(text)
   const values = Object.fromEntries(dotenvKeys.flatMap(key => (all[key] ? [[key, all[key]]] : [])))
   if (Object.keys(values).length > 0) await refuseLoose(path, reader)
   const known: readonly string[] = dotenvKeys
   const unknown = Object.keys(all).filter(key => /^SVC_/i.test(key) && !known.includes(key))
-  return { path, values, warnings: unknown.map(key => warningOf(path, key)) }
+  const repeated = dotenvKeys.filter(key => new Set(valuesOf(text, key)).size > 1)
+  const warnings = [
+    ...(problem === null ? [] : [problem]),
+    ...unknown.map(key => warningOf(path, key)),
+    ...repeated.map(key => `"${path}" sets ${key} more than once: the last value counts`)
+  ]
+  return { path, values, problem, warnings }
+}
+
+function valuesOf(text: string, key: string): string[] {
+  return [...text.matchAll(assignment)].flatMap(match => (match[1] === key ? [match[0]] : []))
 }
 
 function warningOf(path: string, key: string): string {

@@ -12,7 +12,7 @@ import { access, lstat, mkdir, realpath, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { userHome } from '../runtime.js'
 import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../errors.js'
-import { readText } from '../text.js'
+import { closest, oneLine, readText } from '../text.js'
 import { type Looseness, loosenessOf, looseParentOf, replaceFile, trustedUsers } from '../files.js'
 import { parseJsonObject, withLock } from './files.js'
 
@@ -190,6 +190,15 @@ export async function readConfig(home: Pick<Home, 'configFile'>): Promise<Global
     throw new Refusal('invalid', 'broken_config', sentence, { field: key })
   }
   return config
+}
+
+/** Returns a sentence for each key that is none, but nearly one. Others may be of a later version. */
+export function keyWarnings(config: GlobalConfig, path: string): string[] {
+  const known = Object.keys(configRules)
+  return Object.keys(config).flatMap(key => {
+    const meant = known.includes(key) ? undefined : closest(key, known)
+    return meant === undefined ? [] : [`"${path}" has the unknown key "${oneLine(key)}". Did you mean "${meant}"?`]
+  })
 }
 
 const isText = (value: unknown): boolean => typeof value === 'string'

@@ -157,10 +157,21 @@ export function createClient({ serverUrl, socketPath, token, env, ...limits }: C
       throw explainNetworkError(error, attempt)
     })
     const status = answer.statusCode as number
-    if ((status < 200 || status >= 300) && status !== call.alsoStatus)
-      throw await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
+    if ((status < 200 || status >= 300) && status !== call.alsoStatus) {
+      const refusal = await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
+      if (!isNoRoute(refusal) || (await hasHealth())) throw refusal
+      const cure = 'Correct the address: its path must be the prefix of the server (svc serve --base), if it has one'
+      throw new Refusal('not_found', 'wrong_prefix', `There is no svc at ${address}. ${cure}`, { cause: refusal })
+    }
     if (!isOfType(answer.headers['content-type'] ?? '', call)) throw notSvc(answer, address)
     return answer
+  }
+
+  /** Whether svc answers at this address at all. Without an answer, nothing is known. */
+  async function hasHealth(): Promise<boolean> {
+    const answer = await exchange({ path: '/api/health', answerLimitMs: probeLimitMs }).catch(() => null)
+    answer?.destroy()
+    return answer?.statusCode !== 404
   }
 
   async function exchange(call: Call): Promise<Answer> {
@@ -217,6 +228,11 @@ export function createClient({ serverUrl, socketPath, token, env, ...limits }: C
     call: <R extends Route>(route: R, ...[given]: Arguments<R, RouteOptions>): Promise<Answered<R>> =>
       json(requestOf(route, (given ?? {}) as never))
   }
+}
+
+/** Whether svc says that it has no such route. An older one, or another prefix, answers so. */
+function isNoRoute({ code, message }: Refusal): boolean {
+  return code === 'not_found' && /^Not found: [A-Z]+ \//.test(message)
 }
 
 /** Whether an answer has a type that was asked for. A page is that of another program. */
@@ -376,7 +392,9 @@ const refused: Sentence = ({ address, proxy }, reason) =>
   proxy === null
     ? `${reason} by ${address}. Start the server with "svc serve", or check the address`
     : `${reason} by the proxy ${proxy}. Check the proxy, or use NO_PROXY to bypass it for this host`
-const checkNetwork: Sentence = ({ host }, reason) => `${reason}: "${host}". Check the network`
+/** The name that is looked up, and the machine that is reached first: the proxy, if there is one. */
+const reached = ({ host, proxy }: Attempt): string => (proxy === null ? `"${host}"` : `the proxy "${proxy}"`)
+const checkNetwork: Sentence = (attempt, reason) => `${reason}: ${reached(attempt)}. Check the network`
 const tooLong: Sentence = ({ address }, reason) => `${reason}: ${address} did not answer in time`
 const closed: Sentence = ({ address }, reason) =>
   `${reason}: ${address} closed the connection before it answered` +
@@ -391,7 +409,8 @@ const noHttp: Sentence = ({ address }) =>
 /** Maps the error codes of Node to explanations. */
 const sentences: Record<string, Sentence> = {
   ECONNREFUSED: refused,
-  ENOTFOUND: ({ host }, reason) => `${reason}: "${host}". Check the address`,
+  ENOTFOUND: (attempt, reason) =>
+    `${reason}: ${reached(attempt)}. Check ${attempt.proxy === null ? 'the address' : 'HTTP_PROXY and HTTPS_PROXY'}`,
   EAI_AGAIN: checkNetwork,
   EHOSTUNREACH: checkNetwork,
   ENETUNREACH: checkNetwork,

@@ -1,6 +1,6 @@
 import { Refusal } from '../../base/errors.js'
 import { defaultServerUrl, maySend, originOf, parseServerUrl } from '../../base/config/client-config.js'
-import { locateHome } from '../../base/config/home.js'
+import { keyWarnings, locateHome } from '../../base/config/home.js'
 import {
   effectiveConfig,
   type EffectiveConfig,
@@ -51,7 +51,9 @@ export async function loadConfiguration(context: Context, request: Configuration
     projectHint: projectHint(context.command),
     ...(canAsk(host) && { choose: choices => chooseEnvironment(context, choices) })
   })
-  for (const warning of [...(layers.project?.warnings ?? []), ...layers.dotenv.warnings]) output.warn(warning)
+  const ofGlobal = keyWarnings(layers.global.config, layers.global.path)
+  for (const warning of [...(layers.project?.warnings ?? []), ...layers.dotenv.warnings, ...ofGlobal])
+    output.warn(warning)
   return { layers, config: effectiveConfig(layers) }
 }
 

@@ -38,7 +38,8 @@ export async function startSupervised(words: readonly string[], context: Context
   const pm2 = await locatePm2(context)
   const home = locateHome(env, cwd)
   await ensureHome(home)
-  const { values } = await readDotenv(cwd, 'server')
+  const { values, problem } = await readDotenv(cwd, 'server')
+  if (problem !== null) output.warn(problem)
   const override = tokenOf(values.ADMIN_TOKEN || env['ADMIN_TOKEN'] || '', 'ADMIN_TOKEN') || undefined
   const token = await openAdminToken({ home, ids: randomIds, override })
   const files = await writeEcosystem(home, words, cwd)

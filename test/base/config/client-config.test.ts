@@ -90,6 +90,16 @@ t.test('reads a complete file and warns about unknown keys', async t => {
   )
 })
 
+t.test('names the nearest key, also if it is that of the project', async t => {
+  const directory = t.testdir({
+    'svc.config.a.json': '{"projectId": "p", "ouputDir": "x"}',
+    'svc.config.b.json': '{"projectid": "p"}'
+  })
+  t.match((await readClientConfig(directory, 'a')).warnings, [/"ouputDir"\. Did you mean "outputDir"\?$/])
+  const message = /projectId is missing\. Write "projectId" in place of "projectid"$/
+  await t.rejects(readClientConfig(directory, 'b'), { code: 'invalid_config', message })
+})
+
 t.test('names a missing or broken file', async t => {
   const directory = t.testdir({ 'svc.config.b.json': '{,}' })
   await t.rejects(readClientConfig(directory, null), { code: 'no_client_config', message: configSays.initWritesOne })

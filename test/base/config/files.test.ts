@@ -226,9 +226,26 @@ t.test('reads only the keys of svc from .env.local, and nothing if the file is m
   t.strictSame(await readDotenv(directory, 'client'), {
     path: join(directory, '.env.local'),
     values: { SVC_TOKEN: 'a', ADMIN_TOKEN: 'c d' },
+    problem: null,
     warnings: []
   })
   t.strictSame((await readDotenv(join(directory, 'none'), 'server')).values, {})
+})
+
+t.test('says why a file sets nothing, and which keys it sets more than once', async t => {
+  const directory = t.testdir({ dir: { '.env.local': {} }, loop: { '.env.local': t.fixture('symlink', '.env.local') } })
+  for (const name of ['dir', 'loop']) {
+    const { values, problem, warnings } = await readDotenv(join(directory, name), 'client')
+    t.strictSame(values, {}, name)
+    t.match(problem, /^Cannot read ".*env\.local", so it sets nothing: /, name)
+    t.strictSame(warnings, [problem], name)
+  }
+  const twice = t.testdir({
+    '.env.local': 'SVC_TOKEN=a\nOTHER=1\nOTHER=2\nSVC_TOKEN=b\nSVC_PROJECT_ID=c\nSVC_PROJECT_ID=c\n'
+  })
+  const { values, warnings } = await readDotenv(twice, 'client')
+  t.match([values, warnings], [{ SVC_TOKEN: 'b' }, [/sets SVC_TOKEN more than once: the last value counts$/]])
+  t.equal(warnings.length, 1)
 })
 
 t.test('warns of keys that look like those of svc', async t => {

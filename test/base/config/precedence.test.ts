@@ -27,7 +27,7 @@ function layers({ flags = {}, environment = {}, dotenv = {}, project, global = {
   return {
     flags,
     environment,
-    dotenv: { path: '.env.local', values: dotenv, warnings: [] },
+    dotenv: { path: '.env.local', values: dotenv, problem: null, warnings: [] },
     project:
       project === undefined
         ? null

@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../../../lib/base/errors.js'
 import { type Body, createClient, explainNetworkError, requestOf } from '../../../lib/cli/client/client.js'
+import { startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 
 /** Listens on a free port of the loopback interface until the test ends. */
@@ -453,6 +454,12 @@ t.test('explainNetworkError names the proxy that does not answer', async t => {
   t.match(refusal, { message: /connection refused by the proxy proxy:3128\./ })
 })
 
+t.test('explainNetworkError names the proxy whose name is not found', async t => {
+  const error = Object.assign(new Error('x'), { code: 'ENOTFOUND' })
+  const given = { ...attempt, proxy: 'nonsense:80' }
+  t.match(explainNetworkError(error, given), { message: /host not found: the proxy "nonsense:80"\. Check HTTP_PROXY/ })
+})
+
 t.test('explainNetworkError passes on errors that are not network failures', async t => {
   const bug = new TypeError('a bug')
   t.equal(explainNetworkError(bug, attempt), bug)
@@ -478,4 +485,16 @@ t.test('what no route takes does not compile', async t => {
   t.ok(requestOf('GET /api/projects/:id', {}))
   // @ts-expect-error an unknown parameter of the query
   t.ok(requestOf('GET /api/logs', { query: { limits: 5 } }))
+})
+
+t.test('an address with another prefix than the server has is told from an older server', async t => {
+  const stage = await startServer(t, { base: '/tools' })
+  const { origin } = new URL(stage.url)
+  for (const serverUrl of [origin, `${origin}/tool`, `${stage.url}/x`]) {
+    const client = createClient({ serverUrl, token: null, env: {} })
+    const refusal = { code: 'wrong_prefix', message: /^There is no svc at .*Correct the address: .*--base/ }
+    await t.rejects(client.call('GET /api/projects'), refusal, serverUrl)
+  }
+  const client = createClient({ serverUrl: stage.url, token: null, env: {} })
+  await t.rejects(client.json({ path: '/api/none' }), { code: 'not_found' }, 'an older server')
 })
