@@ -128,7 +128,7 @@ function parse(bytes: Uint8Array): unknown {
   try {
     return strictJson(bytes, { maxDepth, takesMark: false })
   } catch (fault) {
-    if (fault instanceof JsonFault) throw unusable(fault.message.replace(/\. .*$/, ''))
+    if (fault instanceof JsonFault) throw unusable(fault.message.split('. ', 1)[0] as string)
     throw fault
   }
 }
