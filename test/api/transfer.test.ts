@@ -9,6 +9,7 @@ import { apiRoutes } from '../../lib/api/routes.js'
 import { type ClientReply, formOf } from '../support/client.js'
 import { enrolledAgent } from '../support/fake-agent.js'
 import { type Stage, startServer } from '../support/server.js'
+import { exampleFields, exampleValues } from '../support/project-examples.js'
 import { openStream } from '../support/sse.js'
 import { zipOf } from '../support/zip.js'
 import { until } from '../support/until.js'
@@ -221,6 +222,9 @@ const clock = (() => {
   return { now: () => noonMs + performance.now() }
 })()
 
+/** Fields that other projects here have, or only root can set. */
+const ofOthers: readonly string[] = ['name', 'deployPath', 'runAs']
+
 async function furnish(stage: Stage) {
   const { client } = stage
   await client.post('/api/notification-targets', {
@@ -245,12 +249,7 @@ async function furnish(stage: Stage) {
   })
   const blog = await stage.createProject('blog', { tagIds: [tags[0]] })
   const idle = await stage.createProject('idle', {
-    maxDiskMb: 300,
-    policy: { drift: 'refuse', confirm: { seconds: 90 } },
-    scriptShell: 'bash',
-    scriptDirectory: 'apps/web',
-    scriptTimeoutSeconds: 90,
-    umask: '027'
+    ...exampleValues(exampleFields.filter(field => !ofOthers.includes(field)))
   })
   // variables-moved.test.ts tests secrets.
   await client.put(`/api/projects/${shop.id}/variables`, {

@@ -1,5 +1,7 @@
 import t from 'tap'
 import { readFields } from '../../lib/base/fields.js'
+import { matching } from '../support/sentences/matching.js'
+import { exampleFields, exampleValues, wrongRecords } from '../support/project-examples.js'
 import { newProjectFields, projectFields } from '../../lib/model/project-fields.js'
 
 t.test('a change needs no field, a new project its name and its path', async t => {
@@ -12,17 +14,17 @@ t.test('a change needs no field, a new project its name and its path', async t =
 })
 
 t.test('refuses values that cannot be meant, naming the field', async t => {
-  for (const [field, value] of [
-    ['name', ''],
-    ['name', 'a\nb'],
-    ['deployPath', 7],
-    ['allowedEnv', ['*']],
-    ['scriptShell', '../sh'],
-    ['scriptDirectory', '../..'],
-    ['scriptTimeoutSeconds', 0],
-    ['policy', { evil: 1 }],
-    ['postDeployAsync', 'yes']
-  ] as const) {
-    t.throws(() => readFields({ [field]: value }, projectFields), { message: new RegExp(`"${field}`) })
-  }
+  const records = [
+    ...wrongRecords(exampleFields),
+    ['name', { name: '' }],
+    ['scriptTimeoutSeconds', { scriptTimeoutSeconds: 0 }]
+  ] as const
+  t.ok(records.length > 20)
+  for (const [field, record] of records)
+    t.throws(() => readFields(record, projectFields), { message: matching(`"${field}"`) }, field)
+})
+
+t.test('takes a value of each field', async t => {
+  const values = exampleValues(exampleFields)
+  t.match(readFields(values, projectFields), values)
 })

@@ -18,6 +18,8 @@ import {
   requestText,
   sessionText
 } from '../../../lib/model/fleet-wire.js'
+import { nodeSettings } from '../../../lib/model/project.js'
+import { exampleValues, wrongRecords } from '../../support/project-examples.js'
 import { releaseDocument } from '../../support/release-document.js'
 import { createRandom, type Random } from '../../support/random.js'
 import { firstSeed } from '../../support/thorough.js'
@@ -261,18 +263,8 @@ const full = releaseDocument({
     prune: 'managed'
   },
   project: {
-    description: 'The shop',
-    preDeployScript: 'true',
-    postDeployScript: 'npm start\n',
-    postDeployAsync: false,
-    allowClientScripts: true,
-    allowedEnv: ['APP_*'],
+    ...exampleValues([...nodeSettings, 'allowClientScripts', 'maxDiskMb']),
     runAs: null,
-    umask: '022',
-    scriptTimeoutSeconds: 60,
-    scriptShell: 'bash',
-    scriptDirectory: 'app',
-    maxDiskMb: 100,
     pm2AppName: null
   },
   variables: [
@@ -325,7 +317,7 @@ t.test('a field that is missing, of another type or beyond its limit is refused 
     ['project.allowClientScripts', { project: { allowClientScripts: 'yes' } }],
     ['project.preDeployScript', { project: { preDeployScript: long(100_001) } }],
     ['project.allowedEnv[0]', { project: { allowedEnv: ['PATH'] } }],
-    ['project.scriptDirectory', { project: { scriptDirectory: '../..' } }],
+    ...wrongRecords(nodeSettings).map(([field, project]) => [`project.${field}`, { project }] as const),
     ['variables', { variables: {} }],
     ['variables', { variables: Array.from({ length: 201 }, () => variables({})[0]) }],
     ['variables[0].name', { variables: variables({ name: 'LD_PRELOAD' }) }],
