@@ -189,7 +189,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   not_promotable: { kind: 'conflict', means: 'The deployment cannot be promoted to the project' },
   not_readable: { kind: 'forbidden', means: 'Permission denied: svc cannot read it' },
   not_relayed: { kind: 'not_found', means: 'A node does not tell this through its hub' },
-  nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed' },
+  nothing_to_repair: { kind: 'conflict', means: 'Every file is as deployed, or nothing was deployed' },
   nothing_to_undo: { kind: 'conflict', means: 'No deployment has changed the target of the project' },
   promotion_source: {
     kind: 'conflict',

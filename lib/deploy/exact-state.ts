@@ -312,3 +312,9 @@ export async function findScripted(
     }
   }
 }
+
+/** Returns the refusal while the list of what svc owns is made. */
+export function treeNotReady(): Refusal {
+  const sentence = 'The list of the files that svc owns in the target is still being made. Try again in a moment'
+  return new Refusal('unavailable', 'tree_not_ready', sentence)
+}

@@ -24,6 +24,7 @@ import {
   notExactRefusal,
   hasSource,
   pathOfSource,
+  treeNotReady,
   type Undone
 } from './exact-state.js'
 import type { DeployFiles } from './files.js'
@@ -124,7 +125,7 @@ export async function exactState(
 ): Promise<ExactState & ExactRange> {
   const range = exactRange(store, project, goal)
   const owned = await trees.read(project.id, treeWaitMs)
-  if (owned.baseline === 'building') throw notReady()
+  if (owned.baseline === 'building') throw treeNotReady()
   const entries = owned.baseline === 'owned' ? readOwnedEntries(await owned.contents()) : noEntries()
   const state = await exactStateOf(
     range.undone.map(placement => undoneOf(files, placement)),
@@ -132,7 +133,9 @@ export async function exactState(
     goal.undoOf === null ? upToGoal({ store, files }, project, goal) : []
   )
   if (goal.force && goal.undoOf === null) {
-    const { different } = await verifier.differences(project, { paths: null, isAlone: false, withTimes: true, signal })
+    const asked = { paths: null, isAlone: false, withTimes: true, signal }
+    const { different, missing } = await verifier.differences(project, asked)
+    if (missing === 'building') throw treeNotReady()
     addEdited(state, different)
   }
   await findScripted(files, state.wanted, ({ path }, deployId) => {
@@ -260,11 +263,6 @@ function hasContents(files: DeployFiles, id: string, beforeFrom: readonly string
       return source === 'before' ? existsSync(files.before(id)) : files.packs.has(source)
     }) === true && files.packs.has(id)
   )
-}
-
-function notReady(): Refusal {
-  const sentence = 'The list of the files that svc owns in the target is still being made. Try again in a moment'
-  return new Refusal('unavailable', 'tree_not_ready', sentence)
 }
 
 function nothingToUndo({ name }: Project): Refusal {

@@ -18,7 +18,7 @@ import { requireProject } from '../core/store/tables/projects.js'
 import { countOf } from '../base/text.js'
 import type { DeployNeeds } from './needs.js'
 import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
-import { type ExactState, findScripted, hasSource, type WantedFrom } from './exact-state.js'
+import { type ExactState, findScripted, hasSource, treeNotReady, type WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 
 /** What to verify. */
@@ -50,6 +50,8 @@ export interface Differences {
   different: OwnedEntry[]
   /** The paths that svc does not own. */
   unknown: string[]
+  /** Whether the list of what svc owns is not there yet, or there is none. */
+  missing?: 'building' | 'none'
 }
 
 export interface VerifierNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'allowSystemPaths'> {
@@ -136,7 +138,7 @@ export function createVerifier(needs: VerifierNeeds) {
     const rights = await findRights(project)
     const owned = await trees.read(project.id, longWaitMs)
     const unknown = new Set(paths)
-    if (owned.baseline !== 'owned') return { different: [], unknown: [...unknown] }
+    if (owned.baseline !== 'owned') return { different: [], unknown: [...unknown], missing: owned.baseline }
     const files = paths?.length ?? (await states.figures(project.id, owned)).files
     const { executor, given } = workOf(project, { rights, files, signal })
     const different: OwnedEntry[] = []
@@ -347,12 +349,13 @@ export async function findRepair(
   project: Project,
   { paths, signal }: Looking
 ): Promise<WantedFrom[]> {
-  const { different, unknown } = await needs.verifier.differences(project, {
+  const { different, unknown, missing } = await needs.verifier.differences(project, {
     paths,
     isAlone: true,
     withTimes: false,
     signal
   })
+  refuseMissing(project, missing)
   const [foreign] = unknown
   if (foreign !== undefined) throw invalid('paths', `"${foreign}" in "paths" is not a file that svc put there`)
   if (different.length === 0) throw nothingToRepair(project)
@@ -365,7 +368,9 @@ export async function repairState(
   { project, goal, signal }: { project: Project; goal: RepairGoal; signal: AbortSignal }
 ): Promise<ExactState> {
   const { paths } = goal
-  const { different } = await needs.verifier.differences(project, { paths, isAlone: false, withTimes: false, signal })
+  const asked = { paths, isAlone: false, withTimes: false, signal }
+  const { different, missing } = await needs.verifier.differences(project, asked)
+  refuseMissing(project, missing)
   const wanted = await contentsOf(needs.files, different)
   return { wanted, removed: [], directories: [] }
 }
@@ -389,6 +394,13 @@ async function contentsOf(files: DeployFiles, entries: readonly OwnedEntry[]): P
     throw noContent(path, `the ${what} of deployment ${source.deployId}, which contains it, has been removed`)
   }
   return wanted
+}
+
+function refuseMissing({ name }: Project, missing: Differences['missing']): void {
+  if (missing === 'building') throw treeNotReady()
+  if (missing === undefined) return
+  const sentence = `Nothing to repair: svc has put no files into the target of "${name}"`
+  throw new Refusal('conflict', 'nothing_to_repair', sentence)
 }
 
 function noContent(path: string, why: string): Refusal {

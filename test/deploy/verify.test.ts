@@ -16,7 +16,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import type { VerifyEvent } from '../../lib/model/plan.js'
-import { createVerifier } from '../../lib/deploy/verify.js'
+import { createVerifier, findRepair, repairState } from '../../lib/deploy/verify.js'
+import type { DeployFiles } from '../../lib/deploy/files.js'
+import { deploySays } from '../support/sentences/deploy.js'
 import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import { aProject } from '../core/store/stage.js'
 import { admin, deployStage, type DeployStage, never } from '../support/deploy-stage.js'
@@ -284,6 +286,14 @@ t.test('repairs only the paths that are named', async t => {
   t.strictSame(await differing(stage, project), ['b missing'])
   await repair(stage, project)
   await t.rejects(repair(stage, project), { code: 'nothing_to_repair', kind: 'conflict' })
+  const empty = await stage.addProject({ name: 'empty', deployPath: join(stage.directory, 'empty') })
+  await t.rejects(repair(stage, empty), { code: 'nothing_to_repair', message: deploySays.nothingPlaced('empty') })
+  const none = { different: [], unknown: [], missing: 'building' as const }
+  const building = { ...stage, files: {} as DeployFiles, verifier: { differences: async () => none } }
+  const asked = { paths: null, signal: never }
+  await t.rejects(findRepair(building, project, asked), { code: 'tree_not_ready' }, 'nothing is known yet')
+  const goal = { paths: [], runScripts: false }
+  await t.rejects(repairState(building, { project, goal, signal: never }), { code: 'tree_not_ready' })
   await t.rejects(stage.deployer.repair('proj_x', { actor: admin, signal: never }), { code: 'not_found' })
 })
 

@@ -17,7 +17,7 @@ export function aPlan(patch: Partial<PlanAnswer> = {}): PlanAnswer {
     checks: [],
     prune: 'off',
     scripts: [],
-    queue: { running: null, waiting: 0 },
+    queue: { running: null, waiting: 0, ahead: null },
     limits: { maxUploadBytes: 1024, maxExtractedBytes: 2048 },
     ...patch
   }

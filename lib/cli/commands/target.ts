@@ -219,7 +219,7 @@ async function repairFiles(
     return await runAndReport(client, repair, context)
   } catch (error) {
     if (!(error instanceof Refusal) || error.code !== 'nothing_to_repair') throw error
-    context.output.result(json, { status: 'nothing_to_repair', projectId }, 'Every file is as deployed.')
+    context.output.result(json, { status: 'nothing_to_repair', projectId }, `${oneLine(error.message)}.`)
     return exitCodes.success
   }
 }

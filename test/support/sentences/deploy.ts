@@ -27,6 +27,7 @@ export const deploySays = {
   quotaUsedUp: (path: string): string => `disk quota exceeded at "${path}". Free some space and deploy again`,
   mayNotWrite: (path: string): string => `permission denied at "${path}"`,
   readOnly: 'read-only file system',
+  nothingPlaced: (name: string): string => `Nothing to repair: svc has put no files into the target of "${name}"`,
   outputLost: (name: string): string => `the output is lost: "${name}" is missing in the data directory`,
   outputNoFile: (name: string): string => `the output is lost: "${name}" in the data directory is not a file`,
   outputLostBefore: '→ the output before this line is lost',
