@@ -19,7 +19,7 @@ import { putAttestation } from '../core/store/tables/signing-keys.js'
 import { addDeployment, requireDeployment, liveDeployment } from '../core/store/tables/deployments.js'
 import { requireProject } from '../core/store/tables/projects.js'
 import { exactRange, goalOf, undoGoal, type ExactGoal } from './exact.js'
-import { type Beginning, refuseBeginning, refusePromotion, refuseUpload, refuseLocked } from './gateway.js'
+import { type Beginning, refuseBeginning, refusePromotion, refuseUpload, releaseOf, refuseLocked } from './gateway.js'
 import { refuseFullDisk, type StopRequest } from './failure.js'
 import type { DeployFiles } from './files.js'
 import type { Intake, Note, Pending, Received, Reuse } from './intake.js'
@@ -261,10 +261,11 @@ export class Admission {
   /** Deploys the archive of another project's deployment: with the scripts of this project, and none of the other one. */
   async promote(projectId: string, { from, actor, ...request }: PromoteRequest): Promise<Run> {
     const { ids } = this.#needs
-    const source = this.#source(from)
+    const asked = this.#source(from)
+    const source = releaseOf(this.#needs.store, asked)
     const project = this.#admissibleProject(projectId)
     refuseRollback(source, 'promotion')
-    refusePromotion(this.#needs, source, project)
+    refusePromotion(this.#needs, asked, project)
     refuseWishes(this.#needs.store, project, request)
     this.#checkBeginning(project, request)
     return this.#admitAgain(source, ids.id('dep_'), {
@@ -274,7 +275,7 @@ export class Admission {
       ...noteOf(request),
       message: request.message || source.message,
       rollbackOf: null,
-      promotedFrom: from,
+      promotedFrom: source.id,
       override: request.override,
       startAt: request.startAt,
       provenance: source.provenance,
@@ -554,7 +555,7 @@ export class Admission {
     }
     const begin = (): void => {
       queuedMs = elapsedOf(clock)
-      before = addSaying({ store, queue }, entry, line => run.output.say(line))
+      before = addSaying({ store, queue, live }, entry, line => run.output.say(line))
       if (before > 0) run.output.say(`→ queued: ${countOf(before, 'deployment')} of this project ahead`)
     }
     if (isWaitingToBegin(row)) waiting.add({ planned, drop: entry.drop, begin })

@@ -8,6 +8,7 @@ import type { Project } from '../model/project.js'
 import { openingAt, windowWords } from '../model/windows.js'
 import type { Reader } from '../core/store/database.js'
 import type { DeployNeeds } from './needs.js'
+import { findDeployment, liveDeployment, placements } from '../core/store/tables/deployments.js'
 import { isInPlace } from '../core/store/tables/fleet.js'
 import { findProject, locksOn, requireProject } from '../core/store/tables/projects.js'
 
@@ -91,6 +92,33 @@ export function refuseUpload(db: Reader, { name, policy }: Policied): void {
 }
 
 /**
+ * Returns the deployment that brought the release of another one: of an exact rollback, an undo or a repair, whose archives have
+ * only what differed, an earlier one. Returns the row itself if there is none.
+ */
+export function releaseOf(db: Reader, row: DeploymentRow): DeploymentRow {
+  const placed = placements(db, row.projectId)
+  const before = (id: string): string | undefined => {
+    const at = placed.findIndex(each => each.id === id)
+    return at === -1 ? undefined : placed[at + 1]?.id
+  }
+  let release: DeploymentRow | undefined = row
+  // A damaged record must not lead around in a circle.
+  for (let steps = 0; release?.exact && steps <= placed.length; steps++) {
+    const id: string | undefined = release.rollbackOf ?? before(release.undoOf ?? release.id)
+    release = id === undefined ? undefined : findDeployment(db, id)
+  }
+  return release === undefined || release.exact ? row : release
+}
+
+/** Returns the deployment by which a release is live in its project; undefined: it is not. */
+function liveBy(db: Reader, source: DeploymentRow): DeploymentRow | undefined {
+  if (isInPlace(db, source.projectId, source.id)) return source
+  const live = liveDeployment(db, source.projectId)
+  if (live === undefined || !isInPlace(db, source.projectId, live.id)) return undefined
+  return releaseOf(db, live).id === releaseOf(db, source).id ? live : undefined
+}
+
+/**
  * Checks that a release may be promoted to a project. Refuses: (`not_found`) a project that is gone, 409 `only_promotion` if
  * the policy names another project, `not_promotable` if it did not succeed, is of the project itself, is no
  * longer live, or has not been live for long enough.
@@ -115,8 +143,9 @@ export function refusePromotion(
   if (promoteFrom === null) return
   if (promoteFrom.projectId !== source.projectId) refuseUpload(db, project)
   requireProject(db, source.projectId)
-  if (!isInPlace(db, source.projectId, source.id)) refuse(`it is not live in ${source.projectName} any more`)
-  const liveMs = clock.now() - Date.parse(source.endTime ?? source.startTime)
+  const live = liveBy(db, source)
+  if (live === undefined) return refuse(`it is not live in ${source.projectName} any more`)
+  const liveMs = clock.now() - Date.parse(live.endTime ?? live.startTime)
   const missingMs = promoteFrom.soakMinutes * 60_000 - liveMs
   if (missingMs <= 0) return
   const minutes = countOf(Math.ceil(missingMs / 60_000), 'minute')

@@ -212,12 +212,15 @@ export function refuseRollback(source: DeploymentRow, kind: 'again' | 'promotion
   const doing = kind === 'again' ? 'roll back to' : 'promote'
   refuseUnlessFinal(source, doing)
   if (!source.hasArtifact) throw noArchive(source.id, doing)
-  if (source.exact) throw partialArchive(source.id)
+  if (source.exact) throw partialArchive(source.id, kind)
 }
 
 /** Returns the 409 for a deployment whose archive has only what differed from an earlier state. */
-function partialArchive(deployId: string): Refusal {
-  const sentence = `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
+function partialArchive(deployId: string, kind: 'again' | 'promotion'): Refusal {
+  const sentence =
+    kind === 'again'
+      ? `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
+      : `Cannot promote deployment ${deployId}: it brought back only what differed, from a release that is not known any more`
   return new Refusal('conflict', 'partial_archive', sentence)
 }
 

@@ -22,7 +22,7 @@ import type { Transaction } from '../core/store/database.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
 import type { PromoteRequest, RollbackRequest } from './admission.js'
 import { refuseSuperseded } from './user-actions.js'
-import { type Beginning, refuseBeginning, refusePromotion } from './gateway.js'
+import { type Beginning, refuseBeginning, refusePromotion, releaseOf } from './gateway.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import { type ExactChange, keepsOf, ownershipOf, readPlan, rulesOf, wishesOf, reservedPaths } from './ownership.js'
@@ -90,10 +90,11 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
       projectId: string,
       { from, signal, ...beginning }: Beginning & Pick<PromoteRequest, 'from'> & { signal: AbortSignal }
     ): Promise<RollbackPlan> {
-      const source = ends.current(requireDeployment(store, from))
+      const asked = ends.current(requireDeployment(store, from))
+      const source = releaseOf(store, asked)
       const project = requireProject(store, projectId)
       return planOf(needs, { project, signal, mode: 'overlay', to: source }, async () => {
-        refusePromotion(needs, source, project)
+        refusePromotion(needs, asked, project)
         refuseBeginning(project, beginning, clock.now())
         refusePlaced(store, project, 'plan a deployment of')
         return overlaid(needs, project, { source, kind: 'promotion', force: false })

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Policy, PolicyChanges } from '../../lib/model/policy.js'
@@ -96,6 +96,39 @@ t.test('a project with promoteFrom takes only what has been live there for a tim
   await t.rejects(promote(second.id), { code: 'not_promotable', message: /live in staging for 30 minutes more/ })
   await bind(0)
   t.match(await (await promote(second.id)).finished, { status: 'success' })
+})
+
+t.test('after an undo, an exact rollback or a repair, the release that is live again is promoted', async t => {
+  const { stage, staging, shop, promote } = await gatewayStage(t)
+  const { deployer } = stage
+  await stage.change(shop, { policy: { promoteFrom: { projectId: staging.id, soakMinutes: 0 } } })
+  const first = await stage.deploy(staging, { 'a.txt': 'one', 'b.txt': 'same' })
+  const second = await stage.deploy(staging, { 'a.txt': 'two', 'b.txt': 'same' })
+  const promoted = async (from: string, release: string): Promise<void> => {
+    const plan = await deployer.planPromotion(shop.id, { from, signal: never })
+    t.match(plan, { problem: null, to: { deployId: release } })
+    t.match(await (await promote(from)).finished, { status: 'success', promotedFrom: release, fileCount: 2 })
+  }
+  const undo = async () => (await deployer.undo(staging.id, { actor: admin })).finished
+  const back = await undo()
+  t.match(back, { status: 'success', exact: true, undoOf: second.id })
+  await promoted(back.id, first.id)
+  await promoted(first.id, first.id)
+  await t.rejects(promote(second.id), { code: 'not_promotable', message: /not live in staging any more/ })
+
+  const again = await undo()
+  t.match(again, { status: 'success', undoOf: back.id })
+  await promoted(again.id, second.id)
+  const exact = await (await deployer.rollback(first.id, { mode: 'exact', actor: admin })).finished
+  await promoted(exact.id, first.id)
+  writeFileSync(join(staging.deployPath, 'a.txt'), 'edited')
+  const repaired = await (await deployer.repair(staging.id, { actor: admin, signal: never })).finished
+  t.equal(repaired.status, 'success')
+  await promoted(repaired.id, first.id)
+
+  await stage.change(shop, { policy: { promoteFrom: { projectId: staging.id, soakMinutes: 30 } } })
+  const soaking = { code: 'not_promotable', message: /live in staging for 30 minutes more/ }
+  await t.rejects(promote(first.id), soaking)
 })
 
 t.test('outside of its windows a project takes nothing new, but goes back', async t => {
