@@ -133,7 +133,7 @@ function spaceWords({ diskNeeded, diskFree }: PlanAnswer['bytes']): string {
 function queueLines({ queue }: PlanAnswer): string[] {
   if (queue.running === null) return []
   const waiting = queue.waiting === 0 ? '' : `, ${countOf(queue.waiting, 'deployment')} queued`
-  return [`  queue     ${queue.running} is running${waiting}`]
+  return [`  queue     ${oneLine(queue.ahead ?? `${queue.running} is running`)}${waiting}`]
 }
 
 /** Returns the lines about what would stop the deployment. */

@@ -29,8 +29,9 @@ import { checkDeployPath, whyNotMade, type ModePolicy } from '../core/install/gu
 import { findRights, type Rights, umaskOf } from '../core/proc/identity.js'
 import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
 import type { DeployNeeds } from './needs.js'
+import { waitAhead } from './queue.js'
 import { refusePlaced } from './wishes.js'
-import type { LiveRun } from './output/live.js'
+import type { Live, LiveRun } from './output/live.js'
 import {
   createKeptPlans,
   keepsOf,
@@ -82,6 +83,7 @@ export interface PlanNeeds extends DeployNeeds {
   comparer: Comparer
   /** Returns the deployments of a project that run or are in the queue. */
   atWorkOn(projectId: string): LiveRun[]
+  live: Pick<Live, 'all'>
   refuseWhenStopping(): void
 }
 
@@ -203,7 +205,8 @@ export class Plans {
 
   #queueOf(projectId: string): PlanAnswer['queue'] {
     const [running, ...waiting] = this.#needs.atWorkOn(projectId)
-    return { running: running?.deployId ?? null, waiting: waiting.length }
+    const { store, live } = this.#needs
+    return { running: running?.deployId ?? null, waiting: waiting.length, ahead: waitAhead({ store, live }, projectId) }
   }
 }
 

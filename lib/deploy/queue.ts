@@ -20,6 +20,7 @@ import type { StopRequest } from './failure.js'
 import { type DeployFiles, modesOf } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { Pending } from './intake.js'
+import type { Live } from './output/live.js'
 import { type Ends, recordComplete } from './record.js'
 
 /** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
@@ -215,6 +216,7 @@ export interface TargetTurnsNeeds extends DeployNeeds {
   targets: TargetLocks
   pending: Pending
   queue: Queue
+  live: Pick<Live, 'all'>
   ends: Pick<Ends, 'settle'>
   open: OpenExtractions
   refuseWhenStopping(): void
@@ -281,12 +283,19 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
     const id = ids.id('dep_')
     return new Promise((resolve, reject) => {
       let giveUp: NodeJS.Timeout | undefined
-      const { projectId, maxWaitMs, cannot } = request
+      const { projectId, maxWaitMs, cannot, signal } = request
+      const leave = (): void => {
+        if (queue.takeBack(id) === undefined) return
+        clearTimeout(giveUp)
+        reject(signal?.reason as Error)
+      }
+      signal?.addEventListener('abort', leave, { once: true })
       const ahead = queue.add({
         key: projectId,
         id,
         run() {
           clearTimeout(giveUp)
+          signal?.removeEventListener('abort', leave)
           return run(id, request, work).then(resolve, reject)
         },
         async drop() {
@@ -298,7 +307,8 @@ export function createTargetTurns(needs: TargetTurnsNeeds): TargetTurns {
       if (maxWaitMs === undefined || ahead === 0) return
       giveUp = setTimeout(() => {
         if (queue.takeBack(id) === undefined) return
-        const sentence = `${cannot}: a deployment of this project is queued or running. Try again when it has finished`
+        const why = waitAhead(needs, projectId) ?? 'a deployment of this project is queued or running'
+        const sentence = `${cannot}: ${why}. Try again when it has finished`
         reject(new Refusal('conflict', 'deployment_running', sentence, { retryAfterSeconds }))
       }, maxWaitMs)
     })
@@ -328,17 +338,37 @@ export async function workOnTargetFile(
   throw new Refusal('unavailable', 'target_stuck', sentence)
 }
 
-/* What a deployment that is queued says about the rollout that it waits for. */
+/* What a deployment that is queued says about what it waits for. */
 
-/** How often a waiting deployment looks at the rollout ahead. */
+/** What is needed to say what others wait for. */
+interface AheadNeeds {
+  store: Reader
+  live: Pick<Live, 'all'>
+}
+
+/**
+ * Returns what the target of a project waits for that waits itself, and what to do: a rollout, or a confirmation. Null: there
+ * is no such thing, and what is ahead ends by itself.
+ */
+export function waitAhead({ store, live }: AheadNeeds, projectId: string): string | null {
+  const rollout = rolloutAhead(store, projectId)
+  if (rollout !== null) return aheadSentence(rollout)
+  const held = live.all().find(run => run.projectId === projectId && run.window !== null)
+  if (held === undefined) return null
+  const { deployId, window } = held
+  const until = `${window?.until.slice(0, 19).replace('T', ' ')} UTC`
+  return `${deployId} waits to be confirmed, until ${until}. "svc confirm ${deployId}" confirms it, with --no it is reverted`
+}
+
+/** How often a waiting deployment looks at what is ahead. */
 const lookEveryMs = 2000
 
 /**
- * Adds a deployment to the queue. Returns the number of those ahead. While it waits, `say` gets a line about the rollout in
- * progress of its project, and one whenever that changes.
+ * Adds a deployment to the queue. Returns the number of those ahead. While it waits, `say` gets a line about what waits ahead,
+ * and one whenever that changes.
  */
 export function addSaying(
-  { store, queue }: { store: Reader; queue: Queue },
+  { queue, ...needs }: AheadNeeds & { queue: Queue },
   entry: QueueEntry,
   say: (line: string) => void
 ): number {
@@ -349,8 +379,7 @@ export function addSaying(
     // It runs, was dropped, or is left to the next start.
     if (!queue.isWaiting(entry.id)) return clearInterval(timer)
     try {
-      const rollout = rolloutAhead(store, entry.key)
-      const line = rollout === null ? '' : aheadSentence(rollout)
+      const line = waitAhead(needs, entry.key) ?? ''
       if (line !== '' && line !== last) say(`→ waits: ${line}`)
       last = line
     } catch {

@@ -265,7 +265,7 @@ export function createRequeue(needs: RequeueNeeds) {
         live.forget(row.id)
       }
     }
-    const begin = (): void => void addSaying({ store, queue }, entry, line => planned.live.output.say(line))
+    const begin = (): void => void addSaying({ store, queue, live }, entry, line => planned.live.output.say(line))
     if (isWaiting) waiting.add({ planned, drop: entry.drop, begin })
     else begin()
   }

@@ -187,6 +187,8 @@ export interface PlanAnswer {
     running: string | null
     /** Number of queued deployments of the project. */
     waiting: number
+    /** What the queue waits for, and what to do, if that waits itself; null: it ends by itself. */
+    ahead: string | null
   }
   limits: { maxUploadBytes: number; maxExtractedBytes: number }
 }

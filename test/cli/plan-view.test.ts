@@ -49,7 +49,7 @@ const full = aPlan({
     { step: 'postDeploy', source: 'client', async: true, sha256: 'ab', clientIgnored: false },
     { step: 'onFailure', source: 'platform', async: false, sha256: 'ab', clientIgnored: false }
   ],
-  queue: { running: 'dep_2', waiting: 2 }
+  queue: { running: 'dep_2', waiting: 2, ahead: null }
 })
 
 t.test('shows what is removed that svc did not put there, and what protects the rest', async t => {

@@ -47,7 +47,7 @@ t.test('plans', async t => {
     await stage.push(project, { a: 'x' })
     const { live, queue } = await deployer.plan(await request(project, { a: 'x' }))
     t.match(live, { deployId: row.id, status: 'success', message: 'New prices' })
-    t.strictSame(queue, { running: slow.deployId, waiting: 1 })
+    t.strictSame(queue, { running: slow.deployId, waiting: 1, ahead: null })
     await deployer.cancel(slow.deployId, { name: 'admin', ip: '192.0.2.1' })
     t.strictSame(
       stage.audits.filter(({ action }) => action.includes('plan')),

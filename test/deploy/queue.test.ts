@@ -9,6 +9,7 @@ import {
   createTargetLocks,
   createTargetTurns,
   type QueueEntry,
+  waitAhead,
   workOnTargetFile
 } from '../../lib/deploy/queue.js'
 import { deployStage, never } from '../support/deploy-stage.js'
@@ -16,6 +17,8 @@ import { randomIds } from '../../lib/base/digests.js'
 import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import { alwaysRevert } from '../../lib/core/install/unpack/extract.js'
 import { createFiles } from '../../lib/deploy/files.js'
+import { createLive, openWindow } from '../../lib/deploy/output/live.js'
+import { openOutput } from '../../lib/deploy/output/output.js'
 import { createPending } from '../../lib/deploy/intake.js'
 import { StopRequest } from '../../lib/deploy/failure.js'
 import { zipOf } from '../support/zip.js'
@@ -198,7 +201,8 @@ t.test('turns', async t => {
   const pending = createPending({ ...stage, files })
   const ends = { settle: async () => {} }
   const refuseWhenStopping = () => {}
-  const parts = { files, executors, targets, pending, queue, ends, open: alwaysRevert, refuseWhenStopping }
+  const live = createLive()
+  const parts = { files, executors, targets, pending, queue, live, ends, open: alwaysRevert, refuseWhenStopping }
   const turns = createTargetTurns({ ...stage, ...parts })
   const project = await stage.addProject()
   const request = { projectId: project.id, cannot: 'Cannot do it' }
@@ -262,6 +266,31 @@ t.test('turns', async t => {
     t.notOk(hasRun, 'the other one lost its place')
   })
 
+  await t.test('a turn whose request is gone leaves the queue', async t => {
+    const end = occupy()
+    const gone = new AbortController()
+    const waiting = turns({ ...request, signal: gone.signal }, async () => t.fail('it runs'))
+    t.equal(queue.count(project.id), 2)
+    gone.abort(new Error('gone'))
+    await t.rejects(waiting, { message: 'gone' })
+    t.equal(queue.count(project.id), 1)
+    end()
+  })
+
+  await t.test('a turn that may not wait longer says what must be confirmed', async t => {
+    const end = occupy()
+    const output = await openOutput({ path: join(stage.home.tmp, 'dep.log'), clock: stage.clock })
+    const held = live.begin({ deployId: 'dep_held', projectId: project.id, output })
+    held.window = openWindow({ ms: 60_000, nowMs: stage.clock.now() })
+    const message = /^Cannot do it: dep_held waits to be confirmed, until .*"svc confirm dep_held"/
+    await t.rejects(
+      turns({ ...request, maxWaitMs: 20 }, async () => {}),
+      { code: 'deployment_running', message }
+    )
+    live.forget('dep_held')
+    end()
+  })
+
   await t.test('a server that stops refuses those that wait', async t => {
     const end = occupy()
     const waiting = t.rejects(
@@ -279,7 +308,7 @@ t.test('a deployment that waits names the rollout ahead, and another one that fo
   const queue = createQueue()
   const said: string[] = []
   const add = (id: string, run: () => Promise<unknown>): number =>
-    addSaying({ store: stage.store, queue }, { key: 'proj_a', id, run, async drop() {} }, line =>
+    addSaying({ store: stage.store, queue, live: createLive() }, { key: 'proj_a', id, run, async drop() {} }, line =>
       said.push(`${id} ${line}`)
     )
   const first = await beginRollout(stage)
@@ -311,6 +340,29 @@ t.test('a deployment that waits names the rollout ahead, and another one that fo
   t.equal(said.length, 4, 'one that does not wait says nothing')
 })
 
+t.test('what waits says that a deployment ahead must be confirmed', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const [queue, live] = [createQueue(), createLive()]
+  const { store, clock } = stage
+  const output = await openOutput({ path: join(t.testdir({}), 'dep.log'), clock })
+  const held = live.begin({ deployId: 'dep_held', projectId: project.id, output })
+  const parts = { key: project.id, async run() {}, async drop() {} }
+  const said: string[] = []
+  let end = (): void => {}
+  queue.add({ ...parts, id: 'dep_held', run: () => new Promise<void>(resolve => (end = resolve)) })
+  t.equal(waitAhead({ store, live }, project.id), null, 'it is at work')
+  held.window = openWindow({ ms: 60_000, nowMs: Date.parse('2030-01-01T00:00:00Z') })
+  const ahead = waitAhead({ store, live }, project.id) as string
+  t.match(ahead, /^dep_held waits to be confirmed, until 2030-01-01 00:01:00 UTC\. "svc confirm dep_held"/)
+  t.equal(waitAhead({ store, live }, 'proj_other'), null)
+  addSaying({ store, queue, live }, { ...parts, id: 'dep_next' }, line => said.push(line))
+  await until(() => said.length === 1)
+  t.strictSame(said, [`→ waits: ${ahead}`])
+  end()
+  await until(() => queue.count(project.id) === 0)
+})
+
 t.test('what a stop leaves to the next start reads no closed database', async t => {
   const stage = await openFleet(t, ['a'])
   const queue = createQueue()
@@ -318,7 +370,9 @@ t.test('what a stop leaves to the next start reads no closed database', async t 
   const said: string[] = []
   queue.add({ ...entry, id: 'dep_1', run: () => new Promise(() => {}) })
   await beginRollout(stage)
-  addSaying({ store: stage.store, queue }, { ...entry, id: 'dep_2', async run() {} }, line => said.push(line))
+  addSaying({ store: stage.store, queue, live: createLive() }, { ...entry, id: 'dep_2', async run() {} }, line =>
+    said.push(line)
+  )
   await until(() => said.length === 1)
   t.equal(queue.isWaiting('dep_2'), true)
   const readable = stage.store.all

@@ -2,6 +2,8 @@
 import type { DeploymentRow, FinalStatus, Deployment, ListedDeployment } from '../../model/deployment.js'
 import type { ServerEvent } from '../../base/shared/api.js'
 import { Refusal } from '../../base/errors.js'
+import { oneLine } from '../../base/text.js'
+import { waitingWords } from '../terminal/deployments.js'
 import type { RollbackPlan } from '../../model/plan.js'
 import { isUnknownRoute, notSvc, parseJson, readText, type Answer, ifKnown } from './answer.js'
 import { type Client, requestOf } from './client.js'
@@ -280,6 +282,38 @@ export const noMarks: Marks = { waiting: [], locks: [], failedInBackground: [], 
 export async function marksOf(client: Client, projectId?: string): Promise<Marks> {
   const asked = client.call('GET /api/marks', { query: { projectId } })
   return { ...noMarks, ...(await ifKnown(asked, ({ waiting }) => Array.isArray(waiting))) }
+}
+
+/** Time after which a command says what its request waits for. */
+const silentMs = 2000
+
+/** A request that may wait for deployments: of one project, or of any. */
+interface WaitingRequest {
+  client: Client
+  projectId?: string
+  note(line: string): void
+}
+
+/** Does work, and says once which deployments it may wait for, if it takes long. */
+export async function sayingWait<T>({ client, projectId, note }: WaitingRequest, work: () => Promise<T>): Promise<T> {
+  let isOver = false
+  const look = async (): Promise<void> => {
+    const asked = { projectId, status: 'running', output: 'none', limit: listLimit } as const
+    const [running, { waiting }] = await Promise.all([listDeployments(client, asked), marksOf(client, projectId)])
+    for (const { id, projectName } of isOver ? [] : running) {
+      const held = waiting.find(each => each.deployId === id)
+      const how = held === undefined ? 'which is running' : `which ${waitingWords(held, Date.now())}`
+      note(oneLine(`Waiting for ${id} of ${projectName}, ${how}`))
+    }
+  }
+  // The work tells what fails.
+  const timer = setTimeout(() => void look().catch(() => {}), silentMs)
+  try {
+    return await work()
+  } finally {
+    isOver = true
+    clearTimeout(timer)
+  }
 }
 
 /** Returns the number of components of a release; null: it has no list, or the server is too old to say. */

@@ -1,4 +1,5 @@
 import type { Client } from '../client/client.js'
+import { sayingWait } from '../client/runs.js'
 import { actorText } from '../../base/shared/api.js'
 import { oneLine } from '../../base/text.js'
 import { lockSentence, type Maintenance, ownerWords } from '../../model/marks.js'
@@ -37,8 +38,13 @@ const maintenanceOptions = { ...serverOptions, json: toggle('print {maintenance}
 const answerLimitMs = 5 * 60_000
 
 /** Begins or ends the maintenance of a project. Resolves when its file is placed or removed. */
-function setMaintenance(client: Client, id: string, body: Given<'PUT /api/projects/:id/maintenance'>['body']) {
-  return client.call('PUT /api/projects/:id/maintenance', { id, body, answerLimitMs })
+function setMaintenance(
+  { client, projectId, output }: { client: Client; projectId: string; output: Context['output'] },
+  body: Given<'PUT /api/projects/:id/maintenance'>['body']
+) {
+  return sayingWait({ client, projectId, note: output.note }, () =>
+    client.call('PUT /api/projects/:id/maintenance', { id: projectId, body, answerLimitMs })
+  )
 }
 
 /** Returns the sentence that says whether a project is in maintenance. */
@@ -148,7 +154,10 @@ export const commands = {
     async run({ options, operands }, context) {
       const { reason, force, json } = options
       const { client, projectId } = await openNamed(context, { ...options, ...operands })
-      const { maintenance } = await setMaintenance(client, projectId, { on: true, reason, force })
+      const { maintenance } = await setMaintenance(
+        { client, projectId, output: context.output },
+        { on: true, reason, force }
+      )
       context.output.result(json, { maintenance }, oneLine(maintenanceSentence(maintenance)))
     }
   }),
@@ -163,7 +172,7 @@ export const commands = {
     async run({ options, operands }, context) {
       const { force, json } = options
       const { client, projectId } = await openNamed(context, { ...options, ...operands })
-      const { maintenance } = await setMaintenance(client, projectId, { on: false, force })
+      const { maintenance } = await setMaintenance({ client, projectId, output: context.output }, { on: false, force })
       context.output.result(json, { maintenance }, maintenanceSentence(maintenance))
     }
   }),

@@ -15,6 +15,7 @@ import {
 import { formatBytes } from '../../base/shared/api.js'
 import { type Manifest, openPackage } from '../../carry/transfer/package.js'
 import type { Client } from '../client/client.js'
+import { sayingWait } from '../client/runs.js'
 import { downloadZip, formBody } from '../client/files.js'
 import { projectAmong } from '../client/named-project.js'
 import {
@@ -237,15 +238,17 @@ async function send({ output }: Context, { client, path, bytes, query, signal }:
   return await withProgress(output.progress(query['dryRun'] === 'true' ? 'Checking' : 'Importing'), async bar => {
     const file = { field: 'file', filename: 'package.zip', path, bytes }
     const body = formBody({ fields: {} }, file, sent => bar.update(sent, bytes))
-    const { success: _, ...result } = await client.json<ImportResult & { success: true }>({
-      method: 'POST',
-      path: '/api/migration/import',
-      query,
-      headers: { 'x-confirm-overwrite': 'yes' },
-      body,
-      answerLimitMs: importLimitMs,
-      signal
-    })
+    const { success: _, ...result } = await sayingWait({ client, note: output.note }, () =>
+      client.json<ImportResult & { success: true }>({
+        method: 'POST',
+        path: '/api/migration/import',
+        query,
+        headers: { 'x-confirm-overwrite': 'yes' },
+        body,
+        answerLimitMs: importLimitMs,
+        signal
+      })
+    )
     bar.end(`Read ${formatBytes(bytes)}`)
     return result
   })

@@ -34,7 +34,7 @@ export function heldOf(row: ListedDeployment): ReturnType<typeof waitingOf> {
 }
 
 /** Returns what waits for somebody: `waits for confirmation until 18:34`. */
-function waitingWords({ for: reason, until }: Waiting, nowMs: number): string {
+export function waitingWords({ for: reason, until }: Waiting, nowMs: number): string {
   const row = waitingRows[reason]
   return until === null || row.until === null ? row.words : row.until.words.replace('{time}', localTime(until, nowMs))
 }

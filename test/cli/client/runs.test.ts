@@ -7,9 +7,14 @@ import {
   newestBefore,
   followRun,
   type RunEvent,
+  sayingWait,
   startRun,
   planRun
 } from '../../../lib/cli/client/runs.js'
+import type { Client } from '../../../lib/cli/client/client.js'
+import { waitingRows } from '../../../lib/base/shared/api.js'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../../support/until.js'
 import { whoami } from '../../../lib/cli/client/named-project.js'
 import { Interrupted } from '../../../lib/cli/terminal/prompt.js'
 import { clientOf } from '../../support/client-of.js'
@@ -120,6 +125,29 @@ t.test('lists only the deployments that are asked for, also if the server lists 
     ['dep_0', 'dep_2']
   )
   t.strictSame(await listDeployments(client, { status: 'failed' }), [])
+})
+
+t.test('a command that waits says once for which deployments', async t => {
+  const notes: string[] = []
+  const rows = [
+    { id: 'dep_held', projectId: 'proj_a', projectName: 'shop', status: 'running' },
+    { id: 'dep_busy', projectId: 'proj_a', projectName: 'shop', status: 'running' }
+  ]
+  const waiting = [{ for: 'confirmation', projectId: 'proj_a', deployId: 'dep_held', until: null }]
+  const client = {
+    call: async (route: string) => (route === 'GET /api/logs' ? rows : { waiting, locks: [] })
+  } as unknown as Client
+  const asked = { client, projectId: 'proj_a', note: (line: string) => void notes.push(line) }
+  t.equal(await sayingWait(asked, async () => 'at once'), 'at once')
+  const long = () => until(() => notes.length === 2).then(() => 'late')
+  t.equal(await sayingWait(asked, long), 'late')
+  t.strictSame(notes, [
+    `Waiting for dep_held of shop, which ${waitingRows.confirmation.words}`,
+    'Waiting for dep_busy of shop, which is running'
+  ])
+  const broken = { ...asked, client: { call: () => Promise.reject(new Error('gone')) } as unknown as Client }
+  await sayingWait(broken, () => sleep(2200))
+  t.equal(notes.length, 2, 'what cannot be read is not said')
 })
 
 t.test('Ctrl-C while it waits to reconnect, or for a leader, ends with the reason of the signal', async t => {
