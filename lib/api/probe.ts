@@ -1,6 +1,6 @@
-import { json } from '../http/core/route.js'
+import { json, type Reply, type Request } from '../http/core/route.js'
 import type { Probe } from '../operate/machine/probe.js'
-import { type ApiRoute, queryChoice, row } from './route.js'
+import type { ApiRoute } from './route.js'
 
 /** A start usually takes one second, as the election of a leader; undoing a commit to a large target takes longer. */
 const retryAfterSeconds = 1
@@ -11,12 +11,15 @@ const retryAfterSeconds = 1
  * 200, unless the client asks for `check=leader`.
  */
 export function probeRow(probe: Pick<Probe, 'report'>): ApiRoute {
-  return row('GET', '/api/health', 'public', 'none', 'reads', async ({ query }) => {
-    const needsLeader = queryChoice(query, 'check', ['leader']) !== undefined
+  async function handle({ query }: Pick<Request, 'query'>): Promise<Reply> {
+    // What reads the query is loaded on demand, because no other request needs it before the server has started.
+    const needsLeader =
+      query.has('check') && (await import('./route.js')).queryChoice(query, 'check', ['leader']) !== undefined
     const report = await probe.report()
     const { status } = report
     const passes = status === 'starting' || (status === 'cut_off' && needsLeader)
     if (passes) return json(report, 503, { 'retry-after': String(retryAfterSeconds) })
     return json(report, status === 'unhealthy' ? 503 : 200)
-  })
+  }
+  return { method: 'GET', path: '/api/health', auth: 'public', scope: 'none', power: 'reads', handle }
 }

@@ -4,7 +4,6 @@ import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AdminToken, openAdminToken, weaknessOf } from '../access/admin-token.js'
 import { openSessionKey } from '../access/session-key.js'
-import { finishRestore } from '../carry/backup/place.js'
 import { callAll } from '../base/async.js'
 import { type Clock, createSteadyClock, type SteadyClock } from '../base/clock.js'
 import { missingInRuntime } from '../base/runtime.js'
@@ -166,7 +165,11 @@ export async function ownHome({ home, environment, report }: ServeOptions, opene
   if (rootWarning !== null) report.warn(rootWarning)
   const owner = await ownDirectory(home.directory)
   opened.push(() => owner.release())
-  if (await finishRestore(home.directory)) await ensureHome(home)
+  if ((await readdir(home.directory)).some(name => name.startsWith('.restore'))) {
+    // Loaded on demand: only a restore leaves these names.
+    const { finishRestore } = await import('../carry/backup/place.js')
+    if (await finishRestore(home.directory)) await ensureHome(home)
+  }
   return owner
 }
 
