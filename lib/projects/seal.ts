@@ -10,7 +10,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:
 import { readFile } from 'node:fs/promises'
 import type { Check, GivenPolicy, PolicyChanges } from '../model/policy.js'
 import type { Reader, Store } from '../core/store/database.js'
-import { listProjects, listSecrets, updateProject } from '../core/store/tables/projects.js'
+import { listProjects, listSecrets, policiesWith, updateProject } from '../core/store/tables/projects.js'
 import { hasCode, invalid, reasonOf, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
 import { hiddenValue } from '../model/readers.js'
@@ -89,7 +89,7 @@ export interface Header {
 
 /** Returns the encrypted header values of all projects: a new key would lose them. */
 export function sealedHeaders(db: Reader): Array<{ projectId: string; name: string; value: string }> {
-  return listProjects(db).flatMap(({ id, policy }) =>
+  return policiesWith(db, `"${sealedPrefix}`).flatMap(({ id, policy }) =>
     headersOf(policy)
       .filter(({ value }) => value.startsWith(sealedPrefix))
       .map(({ name, value }) => ({ projectId: id, name, value }))

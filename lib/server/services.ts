@@ -289,7 +289,7 @@ function createMachine(world: World, front: Front, work: Work) {
     retention: deployer,
     quota,
     measureTargets: async (...given) => (await targets()).measure(...given),
-    disk: async () => (await health.detail()).disk,
+    disk: health.disk,
     audit
   })
   const stats = createStats({ store, clock })

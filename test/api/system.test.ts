@@ -68,6 +68,7 @@ t.test('an unhealthy server answers 503 with the same fields', async t => {
         report: async () => ({ status: 'ok', uptime: 1, version: 'dev' }),
         isWritable: async () => true,
         detail: async () => ({ version: 'dev' }) as HealthDetail,
+        disk: async () => ({ freeBytes: null, totalBytes: null, percentUsed: null }),
         isWell: () => isWell
       } satisfies Health
     } as unknown as ApiServices)

@@ -10,6 +10,7 @@ export async function olderDatabase(path: string): Promise<void> {
   await change(
     path,
     `
+    DROP INDEX deploymentsToRevert;
     DROP INDEX deploymentsByTrace;
     ALTER TABLE deployments DROP COLUMN traceId;
     DROP TABLE receipts;

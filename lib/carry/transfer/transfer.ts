@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Finding, ImportResult } from '../../model/transfer.js'
 import type { ExportPlan, ExportRequest } from './export.js'
 import type { ImportRequest } from './import.js'
@@ -25,9 +26,12 @@ export function createTransfer(needs: TransferNeeds) {
     /** Returns the state of the database, and the findings on it and on the targets. */
     async inspect(): Promise<DatabaseState & { findings: Finding[] }> {
       const { inspectDatabase, judgeServerSide, lookAtPlaces } = await import('./verify.js')
-      const database = inspectDatabase(needs.store)
+      const database = await inspectDatabase(needs.store)
       const places = await lookAtPlaces(database.projects)
-      return { ...database, findings: judgeServerSide({ database, directory: needs.home.directory, places }) }
+      const findings = judgeServerSide({ database, directory: needs.home.directory, places })
+      // Of thousands of projects, the answer is megabytes: other requests run before it is written.
+      await nextTurn()
+      return { ...database, findings }
     }
   }
 }

@@ -7,6 +7,7 @@
  */
 import { countOf, oneLine } from '../../base/text.js'
 import { stat } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { hasCode } from '../../base/errors.js'
 import type { ProjectStatus } from '../../model/project.js'
 import type { Check, Finding } from '../../model/transfer.js'
@@ -55,12 +56,16 @@ const maxOrphans = 100
 const readName = valueReader('sqlite_master.name', text)
 const readOrphan = rowReader('deployments', { id: text, projectId: text })
 
-/** Reads what verify needs. Missing tables are part of the result, not an error. */
-export function inspectDatabase(db: Reader): DatabaseState {
+/**
+ * Reads what verify needs, in turns, so that other requests run in between. Missing tables are part of the result, not an
+ * error.
+ */
+export async function inspectDatabase(db: Reader): Promise<DatabaseState> {
   const tables = db.all(`SELECT name FROM sqlite_master WHERE type = 'table'`).map(readName)
   const missingTables = neededTables.filter(name => !tables.includes(name))
   if (missingTables.length > 0) return { missingTables, projects: [], deploymentCount: 0, orphans: [] }
   const projects = withNodes(db, readProjects(db, ['id', 'name', 'deployPath', 'token', 'status']))
+  await nextTurn()
   const deploymentCount = countDeployments(db)
   const orphaned = `SELECT id, projectId FROM deployments
     WHERE projectId IN (SELECT DISTINCT projectId FROM deployments EXCEPT SELECT id FROM projects) LIMIT ?`

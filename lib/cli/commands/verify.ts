@@ -94,7 +94,7 @@ async function inspect(home: Home, { env, output }: Context): Promise<DatabaseSt
   try {
     const store = await openStore({ directory: home.directory, warn: output.warn })
     try {
-      return inspectDatabase(store)
+      return await inspectDatabase(store)
     } finally {
       await store.close()
     }

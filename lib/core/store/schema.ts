@@ -714,6 +714,11 @@ const migrations: Migration[] = [
         at TEXT NOT NULL,
         reason TEXT NOT NULL
       ) WITHOUT ROWID;`
+  },
+  {
+    // The health report asks for them: without an index, it reads all deployments.
+    what: 'the deployments whose earlier files are still to be put back',
+    sql: 'CREATE INDEX deploymentsToRevert ON deployments (position) WHERE revertReason IS NOT NULL AND revertedAt IS NULL;'
   }
 ]
 

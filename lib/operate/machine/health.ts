@@ -50,6 +50,8 @@ import type { Probe } from './probe.js'
 /** Health of the server: the short report of the probe, and the details for administrators (§4.8). */
 export interface Health extends Pick<Probe, 'report' | 'isWritable'> {
   detail(): Promise<HealthDetail>
+  /** Returns the figures of the file system of the data directory. */
+  disk(): Promise<DiskFigures>
   isWell(detail: HealthDetail): boolean
 }
 
@@ -100,6 +102,8 @@ export function createHealth({
 }: Needs): Health {
   return {
     ...probe,
+
+    disk: () => diskOf(home.directory),
 
     async detail() {
       const [disk, { uptime }, writable, tmpWritable, fault, audit, hubs] = await Promise.all([

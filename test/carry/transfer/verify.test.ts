@@ -86,9 +86,15 @@ t.test('looks for no target of a project that is on nodes', async t => {
 
 t.test('inspects an incomplete database', async t => {
   const { store } = await openStage(t)
-  t.strictSame(inspectDatabase(store), { missingTables: [], projects: [], deploymentCount: 0, orphans: [] })
+  t.strictSame(await inspectDatabase(store), { missingTables: [], projects: [], deploymentCount: 0, orphans: [] })
   const bare = { get: store.get, all: () => [{ name: 'settings' }] }
-  t.strictSame(inspectDatabase(bare).missingTables, ['projects', 'deployments', 'categories', 'tags', 'placements'])
+  t.strictSame((await inspectDatabase(bare)).missingTables, [
+    'projects',
+    'deployments',
+    'categories',
+    'tags',
+    'placements'
+  ])
 })
 
 t.test('escapes line breaks of a name in findings', async t => {

@@ -30,6 +30,10 @@ const lists: Array<[what: string, sql: string]> = [
     'a project and a status',
     'SELECT * FROM deployments WHERE projectId = ? AND status = ? ORDER BY orderedAt DESC, position DESC LIMIT 10'
   ],
+  [
+    'what is still to be put back',
+    'SELECT id FROM deployments WHERE revertReason IS NOT NULL AND revertedAt IS NULL ORDER BY position'
+  ],
   ['the audit log of an action', 'SELECT * FROM audit WHERE action = ? ORDER BY position DESC LIMIT 10'],
   ['the audit log of a project', 'SELECT * FROM audit WHERE projectId = ? ORDER BY position DESC LIMIT 10']
 ]

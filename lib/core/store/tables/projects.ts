@@ -121,6 +121,12 @@ export function readProjects<F extends keyof Project>(db: Reader, fields: readon
   return db.all(`SELECT ${fields.join(', ')} FROM projects ${newestFirst}`).map(read)
 }
 
+/** Returns the projects whose policy contains this text as it is stored, newest created first. It parses no other policy. */
+export function policiesWith(db: Reader, text: string): Array<Pick<Project, 'id' | 'policy'>> {
+  const read = rowReader<Pick<Project, 'id' | 'policy'>>('projects', columns, ['id', 'policy'])
+  return db.all(`SELECT id, policy FROM projects WHERE instr(policy, ?) > 0 ${newestFirst}`, text).map(read)
+}
+
 /** Returns the project at a position of the table. */
 export function projectAt(db: Reader, position: number): Project | undefined {
   return db.all('SELECT * FROM projects WHERE position = ?', position).map(projects.read)[0]

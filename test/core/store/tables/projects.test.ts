@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import type { DeploymentRow, DeploymentStatus, DeploymentStep } from '../../../../lib/model/deployment.js'
 import type { LabelKind, Project, ProjectStatus } from '../../../../lib/model/project.js'
 import type { LogSource } from '../../../../lib/model/log-source.js'
+import { defaultGate } from '../../../../lib/model/policy.js'
 import type { StoredVariable } from '../../../../lib/model/variable.js'
 import type { Store, Transaction } from '../../../../lib/core/store/database.js'
 import { realDisk } from '../../../../lib/core/store/disk.js'
@@ -37,6 +38,7 @@ import {
   listSecrets,
   listVariables,
   newestProject,
+  policiesWith,
   projectAt,
   putVariable,
   readProjects,
@@ -131,6 +133,21 @@ t.test('lists projects newest created first with their positions', async t => {
   )
   t.equal(countProjects(store), 4)
   t.same(newestProject(store), listed[0])
+})
+
+t.test('lists the policies that contain a text as it is stored', async t => {
+  const store = await aStore(t)
+  const header = { Authorization: 'sealed:v1.x' }
+  const policy = { gate: { ...defaultGate, after: [{ http: 'http://127.0.0.1/', header }] } }
+  await store.write(tx => {
+    insertProject(tx, aProject({ id: 'proj_1', createdAt: '2026-01-01', policy }))
+    insertProject(tx, aProject({ id: 'proj_2', createdAt: '2026-01-02', policy: {} }))
+    insertProject(tx, aProject({ id: 'proj_3', createdAt: '2026-01-03', policy }))
+  })
+  t.strictSame(policiesWith(store, '"sealed:'), [
+    { id: 'proj_3', policy },
+    { id: 'proj_1', policy }
+  ])
 })
 
 t.test('lists pinned projects newest created first', async t => {
