@@ -1,5 +1,5 @@
 /* The pages of all commands. That of one command is in command-help.ts, so that "svc --help" loads no more than it shows. */
-import { wrap } from './terminal/words.js'
+import { wrap } from './terminal/output.js'
 import { type Command, type OptionRow, shownFlag } from './command.js'
 
 /** Name and summary of a command. */

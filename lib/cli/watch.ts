@@ -3,14 +3,13 @@ import { listDeployments, readDeployment, rolloutOf, followRun, type Run, type R
 import { oneLine, parseUrl } from '../base/text.js'
 import type { FinalStatus } from '../model/deployment.js'
 import type { UploadPermit } from '../model/access.js'
-import { isBroken, mayRepeat } from './client/streams.js'
+import { isBroken, mayRepeat } from './client/answer.js'
 import { bothZones, type Waiting } from './push-options.js'
 import { type Context, exitCodes } from './command.js'
-import { isScreen } from './terminal/output.js'
+import { isScreen, humanDuration } from './terminal/output.js'
 import { commandLine, detachedLine, followLine, type GivenOptions, nextLine } from './hints.js'
 import { Interrupted } from './terminal/prompt.js'
 import { appendSummary, type Known, pageOf, type RunResult } from './run-result.js'
-import { humanDuration } from './terminal/words.js'
 
 /** The outcome of watching a deployment: it finished, or the user stopped watching. */
 export type Watched =

@@ -7,7 +7,7 @@
  * does not come back by itself. Who can write in etcd can also write here: an entry that cannot be opened or read is nobody's.
  */
 
-import { parsePublicKey } from '../base/signing-key.js'
+import { parsePublicKey } from '../base/digests.js'
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { AskOptions } from './etcd/connection.js'
 import { endOfPrefix, type EtcdClient, type KeyValue } from './etcd/client.js'

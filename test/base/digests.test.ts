@@ -1,8 +1,19 @@
 import t from 'tap'
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
-import { crc32, fingerprintOf, randomIds, sha256, sha256Base64, sha256OfFile } from '../../lib/base/digests.js'
+import {
+  crc32,
+  fingerprintOf,
+  randomIds,
+  sha256,
+  sha256Base64,
+  sha256OfFile,
+  openSigningKey,
+  parsePublicKey
+} from '../../lib/base/digests.js'
 import { crc32 as tableCrc32 } from '../../lib/base/shared/zip-records.js'
+import { chmodSync, statSync, writeFileSync } from 'node:fs'
+import { Refusal } from '../../lib/base/errors.js'
 
 t.test('digests bytes of any length', async t => {
   for (const size of [0, 1, 63, 64, 100_000]) {
@@ -42,4 +53,35 @@ t.test('randomIds.id returns the prefix and 16 lowercase characters, always diff
 t.test('randomIds.token returns 32 bytes in base64url', async t => {
   t.equal(Buffer.from(randomIds.token(), 'base64url').length, 32)
   t.match(randomIds.token(), /^[\w-]{43}$/)
+})
+
+const unusable = (why: string): Refusal => new Refusal('unavailable', 'unusable', why)
+
+t.test('a key is created once, and only its owner can read it', async t => {
+  const path = join(t.testdir(), 'keys', 'a.ed25519')
+  const made = await openSigningKey(path, unusable)
+  const again = await openSigningKey(path, unusable)
+  t.equal(again.publicKey, made.publicKey)
+  t.equal(statSync(path).mode & 0o777, 0o600)
+  const signature = sign(null, Buffer.from('text'), made.key)
+  t.ok(verify(null, Buffer.from('text'), parsePublicKey(again.publicKey) as KeyObject, signature))
+})
+
+t.test('a file that is no key is refused, and kept', async t => {
+  const path = join(t.testdir(), 'a.ed25519')
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  for (const [text, why] of [
+    ['no key', /does not contain a key/],
+    [privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), /not an Ed25519 key/]
+  ] as const) {
+    writeFileSync(path, text)
+    await t.rejects(openSigningKey(path, unusable), { code: 'unusable', message: why })
+  }
+  chmodSync(path, 0o600)
+})
+
+t.test('a public key is 32 bytes in base64', async t => {
+  for (const text of ['', 'AAAA', 'x'.repeat(44), Buffer.alloc(33).toString('base64')]) {
+    t.equal(parsePublicKey(text), null, text)
+  }
 })

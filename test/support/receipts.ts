@@ -1,8 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import { sha256 } from '../../lib/base/digests.js'
+import { sha256, rawPublicKey } from '../../lib/base/digests.js'
 import { fingerprintOf } from '../../lib/core/proof/statement.js'
 import { listOf, type ReceiptSigner, readReceipt, receiptText } from '../../lib/core/proof/receipt.js'
-import { rawPublicKey } from '../../lib/base/signing-key.js'
 import { hubKeyText, type SignedHubKey } from '../../lib/model/fleet-wire.js'
 import type { Receipt, ReceiptStatement } from '../../lib/model/receipt.js'
 

@@ -8,7 +8,7 @@ import { chmod, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../errors.js'
 import { replaceFile } from '../files.js'
-import { openSigningKey, type SigningKey } from '../signing-key.js'
+import { openSigningKey, type SigningKey } from '../digests.js'
 import { clusterFileName } from './home.js'
 
 /** The contents of cluster.json. */

@@ -20,8 +20,7 @@ import { dial, proxyFor, timedOut } from '../../http/outgoing/caller.js'
 import { tokenTextFault } from '../../base/shared/token-text.js'
 import { usage } from '../command.js'
 import type { Host } from '../terminal/output.js'
-import { type Answer, notSvc, parseJson, readText, refusalOf } from './answer.js'
-import { isElecting } from './streams.js'
+import { type Answer, notSvc, parseJson, readText, refusalOf, isElecting } from './answer.js'
 import type { Answered, Arguments, Given, Route } from '../../api/map/routes.js'
 
 const connectLimitMs = 15_000

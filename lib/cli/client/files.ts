@@ -5,7 +5,7 @@ import { hasCode, isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
 import { withWriteStream } from '../../base/files.js'
 import type { Progress } from '../terminal/output.js'
 import type { Body, Client } from './client.js'
-import { readNdjson } from './streams.js'
+import { readNdjson } from './answer.js'
 
 const readBytes = 256 * 1024
 

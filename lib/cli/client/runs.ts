@@ -5,9 +5,21 @@ import { Refusal } from '../../base/errors.js'
 import { oneLine } from '../../base/text.js'
 import { waitingWords } from '../terminal/deployments.js'
 import type { RollbackPlan } from '../../model/plan.js'
-import { isUnknownRoute, notSvc, parseJson, readText, type Answer, ifKnown } from './answer.js'
+import {
+  isUnknownRoute,
+  notSvc,
+  parseJson,
+  readText,
+  type Answer,
+  ifKnown,
+  followEvents,
+  type FollowOptions,
+  isBroken,
+  parseObject,
+  readNdjson,
+  streamBroken
+} from './answer.js'
 import { type Client, requestOf } from './client.js'
-import { followEvents, type FollowOptions, isBroken, parseObject, readNdjson, streamBroken } from './streams.js'
 import type { Given } from '../../api/map/routes.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { ListedRollout } from '../../model/rollout.js'

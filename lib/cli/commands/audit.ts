@@ -37,9 +37,8 @@ import { explain } from '../client/files.js'
 import { openAdmin } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, number, option, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
-import { type Output, withProgress } from '../terminal/output.js'
+import { type Output, withProgress, stampedName } from '../terminal/output.js'
 import { withInterrupts } from '../terminal/prompt.js'
-import { stampedName } from '../terminal/words.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 
 const maxLimit = 500

@@ -29,10 +29,9 @@ import {
 } from '../project-options.js'
 import { originWords, paintStatus, projectState, shownMessage } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
-import { relativeTime, humanDuration } from '../terminal/words.js'
+import { relativeTime, humanDuration, type Output } from '../terminal/output.js'
 import { distanceWords } from '../../base/shared/distance.js'
 import type { Family as ProjectFamily, FamilyMember } from '../../model/family.js'
-import type { Output } from '../terminal/output.js'
 
 /** The commands for projects, their settings, and the components that are in place in them. */
 export const commands = {

@@ -6,9 +6,8 @@ import { levelIn, levelOfLine, type LogLevel, reachesLevel, timeOfLine } from '.
 import type { Paint } from '../terminal/output.js'
 import { uncoloured } from '../terminal/terminal-text.js'
 import type { ServerEvent } from '../../base/shared/api.js'
-import type { Answer } from '../client/answer.js'
+import { type Answer, followEvents, parseObject, readEvents, repeated, streamBroken } from '../client/answer.js'
 import type { Client } from '../client/client.js'
-import { followEvents, parseObject, readEvents, repeated, streamBroken } from '../client/streams.js'
 import type { Given } from '../../api/map/routes.js'
 
 /** A log line to print. */

@@ -19,7 +19,7 @@ import {
 import { readTree } from '../../core/archive/tree-wire.js'
 import type { UploadPermit } from '../../model/access.js'
 import type { Client } from '../client/client.js'
-import { isBroken } from '../client/streams.js'
+import { isBroken } from '../client/answer.js'
 import { type Context, usage } from '../command.js'
 import { type Found, findFiles, readFound } from './pack.js'
 import type { PushedTree, PushIndex } from './push-index.js'

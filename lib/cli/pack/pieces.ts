@@ -6,8 +6,7 @@ import { isTlsRefusal, Refusal } from '../../base/errors.js'
 import { pause } from '../../base/clock.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { sendAllPieces } from '../../base/shared/pieces.js'
-import { isUnknownRoute } from '../client/answer.js'
-import { isBroken, mayRepeat } from '../client/streams.js'
+import { isUnknownRoute, isBroken, mayRepeat } from '../client/answer.js'
 
 /** The archive, and what is told on the way. */
 export interface PiecesRequest {

@@ -72,8 +72,8 @@ async function signerOf(text: string, file: KeyFile): Promise<Signer> {
   if (given.startsWith('-----BEGIN PRIVATE KEY-----')) return withPem(given, file)
   // A push that is signed with a key of svc loads nothing of this.
   const [{ isOpensshKey, readOpensshKey, sshSigned }, { isMinisign, minisigned, readMinisignKey }] = await Promise.all([
-    import('../../core/proof/sshsig.js'),
-    import('../../core/proof/minisign.js')
+    import('../../core/proof/signature-formats.js'),
+    import('../../core/proof/signature-formats.js')
   ])
   if (isOpensshKey(given)) {
     const read = readOpensshKey(given)
@@ -106,7 +106,7 @@ function bySshKeygen({ path, name, context }: KeyFile): Signer {
   return {
     async sign(statement) {
       const signature = await runSshKeygen(path, statement, context)
-      const { readSshSignature } = await import('../../core/proof/sshsig.js')
+      const { readSshSignature } = await import('../../core/proof/signature-formats.js')
       const { key } = readSshSignature(signature)
       const comment = await readFile(`${path.replace(/\.pub$/, '')}.pub`, 'utf8').then(
         text => text.trim().split(/\s+/).slice(2).join(' '),

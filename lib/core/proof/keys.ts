@@ -4,10 +4,9 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { sha256 } from '../../base/digests.js'
+import { sha256, parsePublicKey, rawPublicKey } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type KeyKind, signingNamespace } from '../../model/statement.js'
-import { parsePublicKey, rawPublicKey } from '../../base/signing-key.js'
 import { fingerprintOf, sshString } from './statement.js'
 
 /** A public key. */

@@ -7,7 +7,7 @@
  *   {"svcReceipts":1,"successors":[{"hubKey":"…","signature":"…"}]}
  *   {"payloadType":"application/vnd.in-toto+json","payload":"…","signatures":[…]}
  */
-import { parsePublicKey } from '../../base/signing-key.js'
+import { parsePublicKey } from '../../base/digests.js'
 import { line, list, object, oneOf } from '../../base/fields.js'
 import { type KeyObject, verify } from 'node:crypto'
 import { type SignedHubKey, hubKeyText } from '../../model/fleet-wire.js'

@@ -6,7 +6,7 @@
  * other text has the same meaning, so the SHA-256 of the file is the name of the receipt, and the next one contains it.
  */
 import type { KeyObject } from 'node:crypto'
-import { sha256 } from '../../base/digests.js'
+import { sha256, parsePublicKey } from '../../base/digests.js'
 import { invalid, Refusal } from '../../base/errors.js'
 import {
   checked,
@@ -27,7 +27,6 @@ import { propertiesOf, type Receipt, type ReceiptStatement, type ShortenedList }
 import { nodePhases } from '../../model/rollout.js'
 import { type Envelope, envelopeText, fingerprintOf, isSignedBy, readEnvelope, signedBytes } from './statement.js'
 import { statementType } from '../../base/shared/statement-text.js'
-import { parsePublicKey } from '../../base/signing-key.js'
 
 /** The type of the predicate. */
 export const receiptType = 'urn:svc:deployment:v1'

@@ -8,8 +8,15 @@ import { type Statement, statedScripts, maxSignatureBytes, maxSignatures } from 
 import { type PublicKey, minisignName } from './keys.js'
 import { digestOf, readStatement, type EnvelopeSignature, isSignedBy, readEnvelope } from './statement.js'
 import { statementType } from '../../base/shared/statement-text.js'
-import { isMinisign, isMinisigned, type MinisignSignature, readMinisignSignature } from './minisign.js'
-import { isSshSigned, readSshSignature, type SshSignature } from './sshsig.js'
+import {
+  isMinisign,
+  isMinisigned,
+  type MinisignSignature,
+  readMinisignSignature,
+  isSshSigned,
+  readSshSignature,
+  type SshSignature
+} from './signature-formats.js'
 
 /** A statement and its signatures, as a client sends them. */
 export interface SentSignatures {

@@ -16,7 +16,7 @@ import {
   readFields,
   withDefault
 } from '../../base/fields.js'
-import { sha256 } from '../../base/digests.js'
+import { sha256, rawPublicKey } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { JsonFault, strictJson } from '../../base/json.js'
 import { clientVariableNameFault, maxClientVariables } from '../../model/variable.js'
@@ -31,7 +31,6 @@ import {
 } from '../../base/shared/statement-text.js'
 import { maxStatementBytes, type Statement } from '../../model/statement.js'
 import { type KeyObject, sign, verify } from 'node:crypto'
-import { rawPublicKey } from '../../base/signing-key.js'
 
 /** Maximum depth of a statement. */
 const maxDepth = 32

@@ -6,7 +6,7 @@ import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { replaceFile } from '../../base/files.js'
-import { openSigningKey, type SigningKey } from '../../base/signing-key.js'
+import { openSigningKey, type SigningKey } from '../../base/digests.js'
 import { isLoopback } from '../../http/core/headers.js'
 
 /** Which node an agent is. */

@@ -14,7 +14,7 @@ import { until } from '../../support/until.js'
 import { PassThrough } from 'node:stream'
 import { Refusal } from '../../../lib/base/errors.js'
 import { createClient } from '../../../lib/cli/client/client.js'
-import { isBroken, streamBroken } from '../../../lib/cli/client/streams.js'
+import { isBroken, streamBroken } from '../../../lib/cli/client/answer.js'
 import type { RolloutDetail, RolloutEvent } from '../../../lib/model/rollout.js'
 import { rolloutDetail, rolloutNode } from '../../support/a-rollout.js'
 

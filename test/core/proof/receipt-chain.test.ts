@@ -13,7 +13,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createSigner } from '../../../lib/core/audit/signed-note.js'
 import { fingerprintOf, sshPublicKey } from '../../../lib/core/proof/statement.js'
 import { rawKey } from '../../../lib/core/proof/keys.js'
-import { parsePublicKey, rawPublicKey } from '../../../lib/base/signing-key.js'
+import { parsePublicKey, rawPublicKey } from '../../../lib/base/digests.js'
 
 const key = newTestKey()
 const other = newTestKey()

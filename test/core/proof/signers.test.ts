@@ -24,8 +24,7 @@ import { aKey, signedBy, statementOf, type TestKey } from '../../support/signed-
 import { generateKeyPairSync } from 'node:crypto'
 import { Refusal } from '../../../lib/base/errors.js'
 import { statementType } from '../../../lib/base/shared/statement-text.js'
-import { minisigned } from '../../../lib/core/proof/minisign.js'
-import { sshSigned } from '../../../lib/core/proof/sshsig.js'
+import { minisigned, sshSigned } from '../../../lib/core/proof/signature-formats.js'
 import { repetitions } from '../../support/thorough.js'
 
 const [ana, bo, mallory] = [aKey('ana'), aKey('bo'), aKey('mallory')]
