@@ -27,7 +27,8 @@ import fs, {
   realpath,
   rename,
   stat,
-  unlink
+  unlink,
+  writeFile
 } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { hasCode } from './errors.js'
@@ -126,14 +127,14 @@ const leftoverMs = 60_000
  * Writes a small file completely or not at all: writes a new file in the same directory, syncs it, and renames it over
  * the old one. A symbolic link stays; its target is replaced.
  */
-export async function replaceFile(path: string, text: string, mode: number): Promise<void> {
+export async function replaceFile(path: string, text: string | Iterable<string>, mode: number): Promise<void> {
   const target = await realpath(path).catch(() => path)
   const waiting = `${target}.${randomBytes(6).toString('hex')}.tmp`
   try {
     const file = await open(waiting, 'wx', mode)
     try {
       giveToOwner(file.fd, dirname(target))
-      await file.writeFile(text)
+      await writeFile(file, text)
       await file.sync()
     } finally {
       await file.close()

@@ -76,6 +76,8 @@ export function bodyLine(
  * which differs from the order of code points only between surrogates and the units above them.
  */
 export function compareTreePaths(a: string, b: string): number {
+  // Two sorted lists are mostly the same.
+  if (a === b) return 0
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i++) {
     const [left, right] = [a.charCodeAt(i), b.charCodeAt(i)]

@@ -52,6 +52,8 @@ export const emptyIndex: PushIndex = {
 
 /** Reading so many files takes longer than writing the index. */
 const manyFiles = 100
+/** Length of the text that is written at a time. */
+const pieceLength = 256 * 1024
 /** Times of files are that coarse on some file systems, and clocks of servers of files differ. */
 const racyMs = 2000
 const format = 'svc-index 1'
@@ -165,15 +167,25 @@ function readEntry([path, line]: [string, string]): [string, BaseEntry] {
 export async function writeIndex(path: string, { entries, sources, treeSha256, walkedMs }: Indexed): Promise<void> {
   const head: Head = { host: hostname(), walkedMs, treeSha256 }
   const bySource = new Map(sources.map(source => [source.path, source]))
-  const lines = entries.map(({ path, mode, sha256, size }) => {
-    const source = bySource.get(path)
-    const mark = source?.kind === 'file' ? markOf(source) : `${size} 0 0 0 0`
-    return `${mark} ${mode.toString(8)} ${sha256} ${path}\n`
-  })
-  const text = `${format} ${JSON.stringify(head)}\n${lines.join('')}`
+  const hash = createHash('sha256')
+
+  function* pieces(): Generator<string> {
+    let piece = `${format} ${JSON.stringify(head)}\n`
+    for (const { path, mode, sha256, size } of entries) {
+      const source = bySource.get(path)
+      const mark = source?.kind === 'file' ? markOf(source) : `${size} 0 0 0 0`
+      piece += `${mark} ${mode.toString(8)} ${sha256} ${path}\n`
+      if (piece.length < pieceLength) continue
+      hash.update(piece)
+      yield piece
+      piece = ''
+    }
+    yield `${piece}end ${hash.update(piece).digest('hex')}\n`
+  }
+
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    await replaceFile(path, text + endOf(text), 0o600)
+    await replaceFile(path, pieces(), 0o600)
   } catch {
     // A read-only home: it only saves work.
   }

@@ -83,12 +83,23 @@ export async function* readOwnedEntries(from: string | Uint8Array): AsyncGenerat
 
 /**
  * Yields the entries of a tree, given by its path or its contents, in canonical order, as many at a time as were read.
- * Throws `UnusableTree` if the tree is incomplete, which may be noticed only at its end.
+ * Each must be iterated to its end before the next is asked for: its entries are made on the way, so that few are in
+ * memory. Throws `UnusableTree` if the tree is incomplete, which may be noticed only at its end.
  */
-export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerator<OwnedEntry[]> {
+export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerator<Iterable<OwnedEntry>> {
   let [crc, count] = [0, 0]
   let end: string | null = null
   let isFirst = true
+
+  function* entriesOf(text: string): Generator<OwnedEntry> {
+    for (let at = 0, to = 0; at < text.length; at = to + 1) {
+      to = text.indexOf('\n', at)
+      if (to === -1) to = text.length
+      count++
+      yield parseEntry(text.slice(at, to))
+    }
+  }
+
   for await (const block of blocksOf(from)) {
     if (end !== null) throw new UnusableTree(`${nameOf(from)} is damaged`)
     const start = isFirst ? endOfLine(block) + 1 : 0
@@ -96,13 +107,10 @@ export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerat
     isFirst = false
     const last = Math.max(start, block.lastIndexOf(newline, -2) + 1)
     if (block.toString('latin1', last, last + endMark.length) === endMark)
-      end = withoutNewline(block.toString('utf8', last))
+      end = block.toString('utf8', last).replace(/\n$/, '')
     const lines = block.subarray(start, end === null ? block.length : last)
-    if (lines.length === 0) continue
     crc = crc32(lines, crc)
-    const batch = withoutNewline(lines.toString()).split('\n').map(parseEntry)
-    count += batch.length
-    yield batch
+    yield entriesOf(lines.toString())
   }
   if (end === null) throw new UnusableTree(`${nameOf(from)} is incomplete`)
   if (end !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
@@ -237,10 +245,6 @@ async function* blocksOf(from: string | Uint8Array): AsyncGenerator<Buffer> {
     throw error
   }
   if (held.length > 0) yield held
-}
-
-function withoutNewline(text: string): string {
-  return text.endsWith('\n') ? text.slice(0, -1) : text
 }
 
 function endOfLine(block: Buffer): number {
@@ -441,8 +445,8 @@ export type FoldThreads = ReturnType<typeof createFoldThreads>
 const idleMs = 10_000
 /** Total size of the files of a task from which a thread does it: about 20 ms of work. */
 const defaultThreadBytes = 512 * 1024
-/** Young objects of the thread are few and short-lived; the default of 48 MB would only be filled with garbage. */
-const maxYoungGenerationSizeMb = 3
+/** Young objects of the thread live as long as a block of lines; the default of 48 MB would only be filled with garbage. */
+const maxYoungGenerationSizeMb = 8
 
 /** Creates the thread, which starts when there is work. */
 export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}) {

@@ -22,7 +22,7 @@ import type { Disk } from './disk.js'
 import type { Folders } from './held.js'
 import { type FoundEntry, isEdited } from './found-entry.js'
 import { clearWay, otherOwner, staysInTheWay, wayOf } from './kept-owner.js'
-import { isDirectory, readOwnedEntries, UnusableTree } from './owned-tree.js'
+import { isDirectory, readOwnedBatches, UnusableTree } from './owned-tree.js'
 import type { Item, Plan, Records } from './plan.js'
 import {
   createRemoval,
@@ -147,19 +147,21 @@ class Reckoning {
       order.some(index => isReplaced(records, index))
     let next = 0
     const pathAt = (at: number): string => (items[order[at] as number] as Item).path
-    for await (const known of isRead && ownership.tree !== null ? readOwnedEntries(ownership.tree) : []) {
-      check()
-      if (isDirectory(known)) {
-        this.#removal.noteDirectory(known.path)
-        continue
+    for await (const batch of isRead && ownership.tree !== null ? readOwnedBatches(ownership.tree) : []) {
+      for (const known of batch) {
+        check()
+        if (isDirectory(known)) {
+          this.#removal.noteDirectory(known.path)
+          continue
+        }
+        this.#ownedCount++
+        this.#owned?.add(known.path)
+        while (next < order.length && compareTreePaths(pathAt(next), known.path) < 0) {
+          this.#settleItem(order[next++] as number, null)
+        }
+        if (next < order.length && pathAt(next) === known.path) this.#settleItem(order[next++] as number, known)
+        else this.#settleOther(known)
       }
-      this.#ownedCount++
-      this.#owned?.add(known.path)
-      while (next < order.length && compareTreePaths(pathAt(next), known.path) < 0) {
-        this.#settleItem(order[next++] as number, null)
-      }
-      if (next < order.length && pathAt(next) === known.path) this.#settleItem(order[next++] as number, known)
-      else this.#settleOther(known)
     }
     while (next < order.length) this.#settleItem(order[next++] as number, null)
     this.#removeUnowned()

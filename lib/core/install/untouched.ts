@@ -8,7 +8,7 @@
 import { fileType } from '../../base/shared/tree-text.js'
 import type { Disk } from './disk.js'
 import type { Folders } from './held.js'
-import { readOwnedEntries, UnusableTree } from './owned-tree.js'
+import { readOwnedBatches, UnusableTree } from './owned-tree.js'
 import type { Item, Records } from './plan.js'
 
 /** An extraction that may take files as they are. */
@@ -38,29 +38,31 @@ export async function takeUntouched({
   const indexes = new Map(items.map(({ path }, index) => [path, index]))
   const taken: number[] = []
   try {
-    for await (const owned of readOwnedEntries(tree)) {
-      check()
-      const index = indexes.get(owned.path)
-      if (index === undefined || owned.ctimeMs === undefined || records.existing(index) !== 'file') continue
-      const item = items[index] as Item
-      if (item.kind !== 'file' || item.size !== owned.size || item.mtimeMs === null) continue
-      const stats = disk.lstatSync(folders.place(owned.path), { throwIfNoEntry: false })
-      if (stats === undefined || !stats.isFile() || stats.size !== owned.size || stats.ino !== owned.ino) continue
-      if (stats.mtimeMs !== owned.mtimeMs || stats.ctimeMs !== owned.ctimeMs) continue
-      if (Math.abs(stats.mtimeMs - item.mtimeMs) >= toleranceMs) continue
-      if (item.mode !== (stats.mode & permissionBits) || (item.gid ?? stats.gid) !== stats.gid) continue
-      const sha256 = Buffer.from(owned.sha256, 'hex')
-      const { mode, gid, size, mtimeMs, ino, ctimeMs } = stats
-      records.setBefore(index, { size, mode, gid, sha256 }, stats)
-      records.settle(index, 'unchanged', {
-        mode: fileType | (mode & permissionBits),
-        gid,
-        sha256,
-        mtimeMs,
-        ino,
-        ctimeMs
-      })
-      taken.push(index)
+    for await (const batch of readOwnedBatches(tree)) {
+      for (const owned of batch) {
+        check()
+        const index = indexes.get(owned.path)
+        if (index === undefined || owned.ctimeMs === undefined || records.existing(index) !== 'file') continue
+        const item = items[index] as Item
+        if (item.kind !== 'file' || item.size !== owned.size || item.mtimeMs === null) continue
+        const stats = disk.lstatSync(folders.place(owned.path), { throwIfNoEntry: false })
+        if (stats === undefined || !stats.isFile() || stats.size !== owned.size || stats.ino !== owned.ino) continue
+        if (stats.mtimeMs !== owned.mtimeMs || stats.ctimeMs !== owned.ctimeMs) continue
+        if (Math.abs(stats.mtimeMs - item.mtimeMs) >= toleranceMs) continue
+        if (item.mode !== (stats.mode & permissionBits) || (item.gid ?? stats.gid) !== stats.gid) continue
+        const sha256 = Buffer.from(owned.sha256, 'hex')
+        const { mode, gid, size, mtimeMs, ino, ctimeMs } = stats
+        records.setBefore(index, { size, mode, gid, sha256 }, stats)
+        records.settle(index, 'unchanged', {
+          mode: fileType | (mode & permissionBits),
+          gid,
+          sha256,
+          mtimeMs,
+          ino,
+          ctimeMs
+        })
+        taken.push(index)
+      }
     }
   } catch (error) {
     // Everything is read.
