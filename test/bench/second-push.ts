@@ -3,17 +3,17 @@
  * both directions, counted by a proxy. Beside `rsync -az --delete` to a daemon, followed by a sync, and beside zip, curl to
  * a receiver and unzip.
  *
- *   node second-push.js [small]    `small` uses a few files, to see that it runs
+ *   node second-push.js [small | large]    `small` uses a few files, to see that it runs; `large` only 100,000 files
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, createWriteStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, createServer as createRelay, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { compare, type Contestant, type Goal, isTiny, machine, sized, tell } from '../support/bench.js'
+import { compare, type Contestant, type Goal, isTiny, machine, median, sized, tell } from '../support/bench.js'
 import { freePort } from '../support/free-port.js'
 import { findProgram } from '../support/programs.js'
 import { createRandom } from '../support/random.js'
@@ -21,13 +21,18 @@ import { startServed } from '../support/served.js'
 import { svcPath } from '../support/svc.js'
 
 const isSmall = isTiny || process.argv[2] === 'small'
-const shapes = isSmall
-  ? [{ files: sized(200, 20), bytes: 2048 }]
-  : [
-      { files: 200, bytes: 25_000 },
-      { files: 10_000, bytes: 4096 },
-      { files: 60, bytes: 5 * 1024 * 1024 }
-    ]
+const isLarge = process.argv[2] === 'large'
+/** The most that a push of ten changed files among them may take: the command, and the memory of client and server. */
+const large = { files: sized(100_000, 30), bytes: 600, changes: 10, seconds: 3, megabytes: 150 }
+const shapes = isLarge
+  ? []
+  : isSmall
+    ? [{ files: sized(200, 20), bytes: 2048 }]
+    : [
+        { files: 200, bytes: 25_000 },
+        { files: 10_000, bytes: 4096 },
+        { files: 60, bytes: 5 * 1024 * 1024 }
+      ]
 const rounds = isSmall ? 1 : 5
 const [besideRsync, besideZip] = ['rsync -az --delete && sync', 'zip && curl && unzip && sync']
 
@@ -50,6 +55,16 @@ const served = await startServed({
   env: { ...environment, SVC_HOME: place('home') }
 })
 let wireBytes = 0
+let clientBytes = 0
+
+/** Returns the most memory that a process has had; 0 where the system does not say it. */
+function peakOf(pid: number | undefined): number {
+  try {
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
 
 /** Returns the port of a relay that counts what it passes on. */
 async function counted(port: number): Promise<Server> {
@@ -78,19 +93,23 @@ async function run(
   cwd = directory
 ): Promise<void> {
   const child = spawn(program, words, { cwd, env: { ...environment, ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  const watching = setInterval(() => (clientBytes = Math.max(clientBytes, peakOf(child.pid))), 20)
   let said = ''
   child.stderr.on('data', data => (said += String(data)))
   const [code] = (await once(child, 'close')) as [number]
+  clearInterval(watching)
   if (code !== 0) throw new Error(`${program} ${words.join(' ')}: ${said}`)
 }
 
 interface Shape {
   files: number
   bytes: number
+  /** Number of files that change before a push; default: one in a hundred. */
+  changes?: number
 }
 
 /** A build whose files change, one in a hundred at a time. */
-function createBuild(name: string, { files, bytes }: Shape) {
+function createBuild(name: string, { files, bytes, changes = Math.max(1, Math.round(files / 100)) }: Shape) {
   const random = createRandom(files)
   const paths = Array.from({ length: files }, (_, at) => place(name, `d${at % 50}`, `f${at}.js`))
   const line = (): string => `${random.below(2 ** 31).toString(36)} ${random.below(1000)} const\n`
@@ -100,7 +119,6 @@ function createBuild(name: string, { files, bytes }: Shape) {
     while (text.length < bytes) text += bytes > 1e6 && text.length > 4096 ? text.slice(-4096) + line() : line()
     writeFileSync(path, text.slice(0, bytes))
   }
-  const changes = Math.max(1, Math.round(files / 100))
   return {
     change(): void {
       for (let n = 0; n < changes; n++) appendFileSync(random.oneOf(paths), line())
@@ -179,9 +197,39 @@ async function zipPush(name: string): Promise<(() => Promise<void>) | null> {
   }
 }
 
+/** Measures second pushes of many files beside absolute goals. */
+async function measureLarge(): Promise<void> {
+  const { files, bytes, changes, seconds, megabytes } = large
+  const { change } = createBuild('large', large)
+  const push = await svcPush('large')
+  await push()
+  await new Promise(resolve => setTimeout(resolve, sized(2500, 0)))
+  await push()
+  clientBytes = 0
+  const took: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    change()
+    const startedAt = performance.now()
+    await push()
+    took.push((performance.now() - startedAt) / 1000)
+  }
+  const name = `second push of ${files} files of ${bytes} bytes, ${changes} changed`
+  console.log(`\n${name}`)
+  const inMegabytes = (size: number): number => Math.round(size / 1024 / 1024)
+  for (const [what, figure, atMost] of [
+    ['seconds', median(took), seconds],
+    ['MB of memory of the client', inMegabytes(clientBytes), megabytes],
+    ['MB of memory of the server, first push included', inMegabytes(peakOf(served.pid)), megabytes]
+  ] as const) {
+    console.log(`  ${figure.toPrecision(3)} ${what} (goal: at most ${atMost})`)
+    tell(`${name}: ${what}`, figure, { beside: 'no rival', atMost })
+  }
+}
+
 console.log(machine())
 const daemons: ChildProcess[] = []
 try {
+  if (isTiny || !isSmall) await measureLarge()
   for (const shape of shapes) {
     const name = `${shape.files}`
     const { change } = createBuild(name, shape)
