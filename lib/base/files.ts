@@ -185,6 +185,11 @@ export async function linkOrCopy(from: string, to: string): Promise<void> {
   }
 }
 
+/** Whether a file is there, also by a link. */
+export function isFileAt(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true
+}
+
 /** Reads `length` bytes at `position`. Returns fewer only if the file ends before. */
 export async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(length)

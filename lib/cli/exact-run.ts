@@ -116,7 +116,7 @@ export async function undoLast(
     start: (signal: AbortSignal) =>
       startRun(client, 'POST /api/projects/:id/undo', { id: projectId, message, force, signal }),
     noun: 'undo',
-    done: plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`,
+    done: `${plan.to === null ? 'the first deployment is undone' : `the files are as after ${plan.to.deployId}`}${keptWords(plan, force)}`,
     projectId,
     provenance: null,
     message,
@@ -126,6 +126,11 @@ export async function undoLast(
     receipt
   }
   return runAndReport(client, undo, context)
+}
+
+/** Returns which files are not so, because they were edited: `, but 2 edited files stayed`. */
+function keptWords({ counts: { drifted } }: RollbackPlan, force: boolean): string {
+  return force || drifted === 0 ? '' : `, but ${countOf(drifted, 'edited file')} stayed`
 }
 
 /* Prints what a rollback or an undo would do. */
@@ -165,10 +170,11 @@ export function rollbackLines(plan: RollbackPlan, { paint, force, verb = 'brings
   ]
 }
 
-function headOf({ mode, to, over }: RollbackPlan): string {
+function headOf({ mode, to, over, problem }: RollbackPlan): string {
+  if (problem !== null && to === null) return 'Exactly to the state before the last deployment'
   const where = to === null ? 'to the state before the first deployment' : `to ${to.deployId}${detailsOf(to)}`
   if (mode === 'overlay') return `The archive of a deployment over the files that are there: ${where}`
-  return `Exactly ${where}, over ${countOf(over, 'deployment')}`
+  return problem === null ? `Exactly ${where}, over ${countOf(over, 'deployment')}` : `Exactly ${where}`
 }
 
 function detailsOf({ at, message }: NonNullable<RollbackPlan['to']>): string {

@@ -307,7 +307,7 @@ export class Admission {
         discardUpload: async () => {}
       })
     } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? noArchive(source.id) : refuseFullDisk(error)
+      throw files.packs.has(source.id) ? refuseFullDisk(error) : noArchive(source.id, kind)
     }
   }
 

@@ -1,5 +1,6 @@
 import { machineTimeOf } from '../base/clock.js'
 import { existsSync } from 'node:fs'
+import { basename } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/errors.js'
@@ -353,7 +354,9 @@ function lists({ store, files, settings, ...parts }: Parts) {
     const rollout = rolloutOfDeployment(store, deployId)
     const why =
       rollout === undefined
-        ? 'it extracted no files'
+        ? (fileCount ?? 0) > 0
+          ? `"deployments/${basename(path)}" is lost in the data directory`
+          : 'it extracted no files'
         : `rollout ${rollout.id} brought its files to nodes. The page of a node lists them`
     throw new Refusal('not_found', 'no_manifest', `Deployment ${deployId} has no file list here: ${why}`)
   }

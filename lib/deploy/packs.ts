@@ -15,7 +15,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGate } from '../base/async.js'
 import { Refusal } from '../base/errors.js'
 import { packedMode } from '../base/shared/tree-text.js'
-import { linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
+import { isFileAt, linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
 import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
 import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
 import { anyArchive, besideArchive, findKept, openKept, openPack, writeWhole } from '../core/archive/pack-set.js'
@@ -47,7 +47,7 @@ export class Packs {
 
   /** Whether the archive of a deployment is kept. */
   has(id: string): boolean {
-    return existsSync(this.#archive(id)) || existsSync(this.#indexOf(id))
+    return isFileAt(this.#archive(id)) || isFileAt(this.#indexOf(id))
   }
 
   /**

@@ -193,7 +193,7 @@ export function createArchiveRemoval({ store, settings, quota, audit, files, end
 function refuseIfNeeded(db: Reader, row: DeploymentRow, steps: number): void {
   const { id, projectId } = row
   refuseUnlessFinal(row, 'delete the archive of')
-  if (!row.hasArtifact) throw noArchive(id, 'delete the archive of')
+  if (!row.hasArtifact) throw noArchive(id, 'deletion')
   if (isRevertPending(row)) throw needed(id, 'the earlier files are still to be put back')
   if (liveDeployment(db, projectId)?.id === id) throw needed(id, 'its files are in the target. Deploy others first')
   if (rolledOut(db, projectId).has(id)) throw needed(id, 'nodes get it from this server. Roll others out first')
@@ -207,16 +207,21 @@ function needed(deployId: string, why: string): Refusal {
   return new Refusal('conflict', 'archive_needed', `Cannot delete the archive of deployment ${deployId}: ${why}`)
 }
 
+/** How the archive of a deployment is deployed again: in its project, or in another one. */
+export type Again = 'again' | 'promotion'
+
+/** What is refused, in words. */
+const doing = { again: 'roll back to', promotion: 'promote', deletion: 'delete the archive of' } as const
+
 /** Throws the 409 for a deployment that cannot be rolled back to (`again`), or promoted. */
-export function refuseRollback(source: DeploymentRow, kind: 'again' | 'promotion' = 'again'): void {
-  const doing = kind === 'again' ? 'roll back to' : 'promote'
-  refuseUnlessFinal(source, doing)
-  if (!source.hasArtifact) throw noArchive(source.id, doing)
+export function refuseRollback(source: DeploymentRow, kind: Again = 'again'): void {
+  refuseUnlessFinal(source, doing[kind])
+  if (!source.hasArtifact) throw noArchive(source.id, kind)
   if (source.exact) throw partialArchive(source.id, kind)
 }
 
 /** Returns the 409 for a deployment whose archive has only what differed from an earlier state. */
-function partialArchive(deployId: string, kind: 'again' | 'promotion'): Refusal {
+function partialArchive(deployId: string, kind: Again): Refusal {
   const sentence =
     kind === 'again'
       ? `Cannot put the files of deployment ${deployId} over the others: it brought back only what differed. Roll back exactly`
@@ -225,8 +230,8 @@ function partialArchive(deployId: string, kind: 'again' | 'promotion'): Refusal 
 }
 
 /** Returns the 409 for an archive that was removed, by retention or by hand. */
-export function noArchive(deployId: string, doing = 'roll back to'): Refusal {
-  const sentence = `Cannot ${doing} deployment ${deployId}: its archive has been removed`
+export function noArchive(deployId: string, kind: keyof typeof doing): Refusal {
+  const sentence = `Cannot ${doing[kind]} deployment ${deployId}: its archive has been removed`
   return new Refusal('conflict', 'no_archive', sentence)
 }
 

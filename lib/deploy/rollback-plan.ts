@@ -5,7 +5,7 @@ import { entriesOfArchive } from '../core/archive/archive-tree.js'
 import { openKept } from '../core/archive/pack-set.js'
 import { writeTree } from '../core/archive/tree-wire.js'
 import type { TimedEntry } from '../core/archive/tree.js'
-import { Refusal } from '../base/errors.js'
+import { hasCode, Refusal } from '../base/errors.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
 import { readManifest } from '../core/install/manifest.js'
 import type { Ownership, Removes } from '../core/install/ownership.js'
@@ -28,7 +28,7 @@ import type { DeployNeeds } from './needs.js'
 import { type ExactChange, keepsOf, ownershipOf, readPlan, rulesOf, wishesOf, reservedPaths } from './ownership.js'
 import { exactEdits, type ExactGoal, type ExactNeeds, exactState, goalOf, undoGoal } from './exact.js'
 import { describeLive, type Comparer } from './plan.js'
-import { offeredBySource, refuseRollback } from './retention.js'
+import { type Again, noArchive, offeredBySource, refuseRollback } from './retention.js'
 import { refuseUnlessFinal, type Ends } from './record.js'
 import type { TargetTurns } from './queue.js'
 import type { Signatures } from './signatures.js'
@@ -81,7 +81,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
         refuseUnlessFinal(source, 'roll back to')
         return asked.mode === 'exact'
           ? exactly(needs, project, { goal: goalOf(source, force), signal })
-          : overlaid(needs, project, { source, kind: 'again', force })
+          : overlaid(needs, project, { source, kind: 'again', force, signal })
       })
     },
 
@@ -97,7 +97,7 @@ export function createRollbackPlans(needs: RollbackPlanNeeds) {
         refusePromotion(needs, asked, project)
         refuseBeginning(project, beginning, clock.now())
         refusePlaced(store, project, 'plan a deployment of')
-        return overlaid(needs, project, { source, kind: 'promotion', force: false })
+        return overlaid(needs, project, { source, kind: 'promotion', force: false, signal })
       })
     },
 
@@ -179,18 +179,37 @@ async function exactly(
 
 /** As its deployment: the rules are those of the policy, and of the wish to replace edited files. */
 async function overlaid(
-  { files, signatures }: RollbackPlanNeeds,
+  needs: RollbackPlanNeeds,
   project: Project,
-  { source, kind, force }: { source: DeploymentRow; kind: 'again' | 'promotion'; force: boolean }
+  { source, kind, force, signal }: { source: DeploymentRow; kind: Again; force: boolean; signal: AbortSignal }
 ): Promise<Wanted> {
+  const { files, signatures } = needs
   refuseRollback(source, kind)
   const offered = kind === 'again' ? offeredBySource(source) : noScripts
   await signatures.judgeSource(project, source, { kind, offered, sbom: files.sbomIfAny(source.id) })
-  const entries: TimedEntry[] = []
-  for await (const file of readManifest(files.manifest(source.id), source.fileCount ?? 0)) {
-    entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
-  }
+  // Another hub may have it.
+  if (needs.copies === undefined && !files.packs.has(source.id)) throw noArchive(source.id, kind)
+  const entries = await entriesOf(needs, source, signal)
   return { ...rulesOf({ ...wishesOf(project), force }, project), to: source, over: 0, entries }
+}
+
+/** Returns the files of a deployment from their list; if that is lost, from the archive. */
+async function entriesOf(
+  { files, settings }: RollbackPlanNeeds,
+  { id, fileCount }: DeploymentRow,
+  signal: AbortSignal
+): Promise<TimedEntry[]> {
+  const entries: TimedEntry[] = []
+  try {
+    for await (const file of readManifest(files.manifest(id), fileCount ?? 0))
+      entries.push(timedEntryOf({ ...file, mtimeMs: file.mtimeMs ?? 0 }))
+    return entries
+  } catch (error) {
+    const isLost = hasCode(error, 'ENOENT') || (error instanceof Refusal && error.code === 'torn_manifest')
+    if (!isLost) throw error
+  }
+  const archive = await openKept(files.archive(id), extractionLimits(settings))
+  return (await entriesOfArchive(archive, { signal }).finally(archive.close)).map(timedEntryOf)
 }
 
 /** Whether an error says that the release is not signed as the project asks for. */

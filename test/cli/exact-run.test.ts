@@ -5,6 +5,8 @@ import { rollbackLines, showRollback } from '../../lib/cli/exact-run.js'
 import { createOutput, createPaint } from '../../lib/cli/terminal/output.js'
 import type { RollbackPlan } from '../../lib/model/plan.js'
 
+const undoHead = 'Exactly to the state before the last deployment'
+
 t.test('a dry run fails if the rollback would be refused', async t => {
   const stdout = new PassThrough({ encoding: 'utf8' })
   const output = createOutput({ stdout, stderr: stdout, env: {} } as never)
@@ -13,11 +15,7 @@ t.test('a dry run fails if the rollback would be refused', async t => {
   const problem = { code: 'not_exact', message: 'Cannot go back exactly' }
   const plan = { mode: 'exact', to: null, over: 0, problem } as RollbackPlan
   t.equal(await showRollback(async () => plan, { json: false, force: false }, context), 1)
-  t.match((stdout.read() as string).split('\n'), [
-    'Exactly to the state before the first deployment',
-    '✗ Cannot go back exactly',
-    'Nothing was changed.'
-  ])
+  t.match((stdout.read() as string).split('\n'), [undoHead, '✗ Cannot go back exactly', 'Nothing was changed.'])
   t.equal(await showRollback(async () => ({ ...plan, problem: null }), { json: true, force: false }, context), 0)
   t.match(JSON.parse(stdout.read() as string), { mode: 'exact', problem: null })
 })
@@ -76,6 +74,9 @@ t.test('says what an exact rollback brings back, removes and keeps', async t => 
   ])
   t.match(rollbackLines(plan, { ...options, force: true })[1], 'takes back 1 edited: config.js')
   t.match(rollbackLines({ ...plan, to: null, over: 1 }, options)[0], 'before the first deployment, over 1 deployment')
+  const problem = { code: 'not_exact', message: 'It is gone' }
+  t.equal(rollbackLines({ ...plan, to: null, over: 0, problem }, options)[0], undoHead)
+  t.notMatch(rollbackLines({ ...plan, over: 0, problem }, options)[0], 'over')
 })
 
 t.test('says what an overlay replaces', async t => {

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DeploymentRow } from '../../lib/model/deployment.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { exactTree } from '../support/exact-tree.js'
 import { enrolledAgent } from '../support/fake-agent.js'
@@ -151,4 +152,48 @@ t.test('a hub of a cluster restores nothing on its own disk', async t => {
   const { restore } = leader.server.services.deployer
   await t.rejects(restore({ projectId: id, archivePath, deployId: null }), { code: 'not_placed' })
   t.notOk(existsSync(`${sites}/shop`))
+})
+
+t.test('a plan says what the way back says whose list or archive is lost', async t => {
+  const stage = await deployStage(t)
+  const { deployer } = stage
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': 'one', 'b.txt': 'b' })
+  const second = await stage.deploy(project, { 'a.txt': 'two', 'b.txt': 'b' })
+  await deployer.ownedTree(project.id)
+  const kept = (row: DeploymentRow, ending: string): string => join(stage.home.deployments, `${row.id}.${ending}`)
+  const asked = { mode: 'overlay', signal: never } as const
+  const whole = await deployer.planRollback(first.id, asked)
+  t.match(whole, { problem: null, counts: { changed: 1, unchanged: 1 } })
+
+  for (const [what, damage] of [
+    ['lost', () => {}],
+    ['a directory', path => mkdirSync(path)],
+    ['garbage', path => writeFileSync(path, 'x'.repeat(100))]
+  ] as Array<[string, (path: string) => void]>) {
+    for (const row of [first, second]) {
+      rmSync(kept(row, 'manifest'), { recursive: true, force: true })
+      damage(kept(row, 'manifest'))
+    }
+    const { counts, paths } = await deployer.planRollback(first.id, asked)
+    t.strictSame({ counts, paths }, { counts: whole.counts, paths: whole.paths }, `${what}: the archive has it, too`)
+    t.match(await deployer.planUndo(project.id, { signal: never }), { problem: { code: 'not_exact' } }, what)
+    const says = what === 'lost' ? { code: 'no_manifest', message: /is lost in the data/ } : { code: 'torn_manifest' }
+    await t.rejects(deployer.changes(first.id, second.id), says, what)
+  }
+  rmSync(kept(second, 'manifest'))
+  t.match(await deployer.planRollback(first.id, asked), { problem: null })
+  for (const damage of [() => {}, () => mkdirSync(kept(first, 'zip'))]) {
+    rmSync(kept(first, 'zip'), { recursive: true, force: true })
+    damage()
+    const gone = {
+      code: 'no_archive',
+      message: `Cannot roll back to deployment ${first.id}: its archive has been removed`
+    }
+    t.match(await deployer.planRollback(first.id, asked), { problem: gone })
+    await t.rejects(deployer.rollback(first.id, { mode: 'overlay', actor: admin }), gone)
+  }
+  const other = await stage.addProject({ name: 'other', deployPath: join(stage.directory, 'other') })
+  const gone = { code: 'no_archive', message: `Cannot promote deployment ${first.id}: its archive has been removed` }
+  await t.rejects(deployer.promote(other.id, { from: first.id, actor: admin }), gone)
 })

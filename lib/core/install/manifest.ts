@@ -9,7 +9,7 @@
 import { createReadStream, existsSync, truncateSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { linesOf } from '../../base/text.js'
-import { Refusal } from '../../base/errors.js'
+import { hasCode, Refusal } from '../../base/errors.js'
 import {
   type Changes,
   deploymentIdPattern,
@@ -161,12 +161,16 @@ export function isRemovedFile(line: ManifestLine): line is RemovedEntry {
  */
 export async function* readManifestLines(path: string, leastFiles = 0): AsyncGenerator<ManifestLine> {
   let fileCount = 0
-  for await (const lines of linesOf(createReadStream(path)))
-    for (const text of lines) {
-      const line = parseLine(text)
-      if ('path' in line) fileCount++
-      yield line
-    }
+  try {
+    for await (const lines of linesOf(createReadStream(path)))
+      for (const text of lines) {
+        const line = parseLine(text)
+        if ('path' in line) fileCount++
+        yield line
+      }
+  } catch (error) {
+    throw hasCode(error, 'EISDIR') ? torn(error) : error
+  }
   if (fileCount < leastFiles) throw torn()
 }
 
