@@ -304,12 +304,17 @@ function unescape(text: string): string {
   return text.replace(/\\([nrt\\"$])/g, (_, letter: string) => escapes[letter] ?? letter)
 }
 
+/** Returns the assignments of a key, in their order. */
+function assignmentsOf(text: string, key: string): RegExpMatchArray[] {
+  return [...text.matchAll(assignment)].filter(match => match[1] === key)
+}
+
 /**
  * Returns the text with `key` set to `value`. The last assignment of the key is replaced in place; if there is none, a
  * line is appended.
  */
 export function setDotenv(text: string, key: string, value: string): string {
-  const last = [...text.matchAll(assignment)].filter(match => match[1] === key).at(-1)
+  const last = assignmentsOf(text, key).at(-1)
   const isExported = last !== undefined && /^[ \t]*export[ \t]/.test(last[0])
   const line = `${isExported ? 'export ' : ''}${key}=${quote(value)}`
   if (last !== undefined) return text.slice(0, last.index) + line + text.slice((last.index as number) + last[0].length)
@@ -345,17 +350,13 @@ export async function readDotenv(directory: string, reader: 'server' | 'client')
   if (Object.keys(values).length > 0) await refuseLoose(path, reader)
   const known: readonly string[] = dotenvKeys
   const unknown = Object.keys(all).filter(key => /^SVC_/i.test(key) && !known.includes(key))
-  const repeated = dotenvKeys.filter(key => new Set(valuesOf(text, key)).size > 1)
+  const repeated = dotenvKeys.filter(key => new Set(assignmentsOf(text, key).map(([whole]) => whole)).size > 1)
   const warnings = [
     ...(problem === null ? [] : [problem]),
     ...unknown.map(key => warningOf(path, key)),
     ...repeated.map(key => `"${path}" sets ${key} more than once: the last value counts`)
   ]
   return { path, values, problem, warnings }
-}
-
-function valuesOf(text: string, key: string): string[] {
-  return [...text.matchAll(assignment)].flatMap(match => (match[1] === key ? [match[0]] : []))
 }
 
 function warningOf(path: string, key: string): string {
