@@ -16,7 +16,6 @@ import { describeJournal, listJournals, removeJournalFiles } from '../core/insta
 import type { Actor } from '../model/audit.js'
 import type { UnfinishedTarget } from '../model/health.js'
 import { type DeployFiles, makeDirectories } from './files.js'
-import type { Maintenances } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { endInterruptedScripts } from './scripts/script-processes.js'
 import { continueOutput, openOutput } from './output/output.js'
@@ -54,7 +53,7 @@ type RecoveryNeeds = DeployNeeds & {
   /** Queues a deployment again that was to be rolled out, or that waits before it begins. */
   requeue(row: DeploymentRow): Promise<void>
   scripted: Pick<Scripted, 'recover' | 'leave'>
-  maintenance: Pick<Maintenances, 'reconcile'>
+  maintenance: { reconcile(): Promise<unknown> }
 }
 
 /** The state of the target of an interrupted deployment. */

@@ -1,4 +1,4 @@
-import { requiresSignatures, trustsClock } from './signers.js'
+import { requiresSignatures, trustsClock, type World } from './world.js'
 import { existsSync } from 'node:fs'
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -33,7 +33,6 @@ import { isAnyRunning, isAnyScriptRecorded } from '../core/store/tables/start.js
 import type { ClusterOptions } from '../cluster/options.js'
 import { createExpiryWarnings, type ExpiryWarnings } from '../http/tls/expiry.js'
 import { type EntranceOptions, type Opened, prepareEntrance } from './entrance.js'
-import type { World } from './world.js'
 import { createEarlyFront, createHealthProbe, createListener, type ListenerFront, viewOf } from './listener.js'
 import {
   createReload,

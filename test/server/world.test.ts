@@ -1,5 +1,5 @@
 import t from 'tap'
-import { requiresSignatures, trustsClock } from '../../lib/server/signers.js'
+import { requiresSignatures, trustsClock } from '../../lib/server/world.js'
 
 t.test('the owner of the machine demands signatures by an option or by the environment', async t => {
   t.equal(requiresSignatures({ environment: {} }), false)
