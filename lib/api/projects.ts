@@ -38,7 +38,7 @@ import {
   variableValueFault
 } from '../model/variable.js'
 import { type ApiRequest, type Handler, param, queryText } from './route.js'
-import { shownProject } from './records.js'
+import { projectReply, projectsReply, shownProject } from './records.js'
 import type { Labels } from '../projects/projects.js'
 import type { ApiServices } from './services.js'
 
@@ -77,7 +77,8 @@ export function projectHandlers({ projects, bulk, recentScripts, proof }: ApiSer
   return {
     list: ({ query, actor }) => {
       const tagIds = (queryText(query, 'tagIds') ?? '').split(',').filter(Boolean)
-      return json(projects.list({ tagIds, scope: actor.projects }).map(project => shownProject(project, actor, proof)))
+      const listed = projects.list({ tagIds, scope: actor.projects })
+      return projectsReply(listed.map(project => shownProject(project, actor, proof)))
     },
 
     create: async request => {
@@ -87,7 +88,7 @@ export function projectHandlers({ projects, bulk, recentScripts, proof }: ApiSer
       return answer(project, request, ignored)
     },
 
-    get: request => json(shownProject(projects.get(param(request, 'id')), request.actor, proof)),
+    get: request => projectReply(shownProject(projects.get(param(request, 'id')), request.actor, proof)),
 
     update: async request => {
       const { body, ignored } = knownFields(await request.json())

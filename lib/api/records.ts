@@ -16,6 +16,7 @@ import type { Caller } from '../access/bearer.js'
 import { type AccessRole, includesRole } from '../model/access.js'
 import { type Project, projectReaders, type ShownProject } from '../model/project.js'
 import { showing, type Sight } from '../model/readers.js'
+import type { Reply } from '../http/core/route.js'
 import { type ApiRequest, checkProject, queryChoice } from './route.js'
 
 /** Output in a single record. */
@@ -121,6 +122,19 @@ export function shownProject(project: Project, caller: Caller, proof: Pick<Proof
   const sight = sightOf(caller)
   const isHidden = sight === 'admin' && (caller.isRelayed || !proof.isRecent(caller.provenAt))
   return projects[isHidden ? 'scripts' : sight](project)
+}
+
+/** The JSON of a project as a caller sees it. It is kept with the record, too: it takes longer than all the rest. */
+const textOf = perObject((project: ShownProject): string => JSON.stringify(project))
+
+/** Returns the reply with a project as a caller sees it. */
+export function projectReply(project: ShownProject): Reply {
+  return { kind: 'json', status: 200, body: project, text: textOf(project) }
+}
+
+/** Returns the reply with a list of projects as a caller sees them. */
+export function projectsReply(projects: readonly ShownProject[]): Reply {
+  return { kind: 'json', status: 200, body: projects, text: `[${projects.map(textOf).join(',')}]` }
 }
 
 /** A script of a deployment as a caller sees it. */

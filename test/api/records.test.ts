@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createRecords, shownDeployment, shownProject } from '../../lib/api/records.js'
+import { createRecords, projectReply, projectsReply, shownDeployment, shownProject } from '../../lib/api/records.js'
 import type { ApiRequest } from '../../lib/api/route.js'
 import type { DeploymentRow, RanScript } from '../../lib/model/deployment.js'
 import type { Caller } from '../../lib/access/bearer.js'
@@ -88,6 +88,18 @@ t.test('only admins see the deploy token, and scripts need the right to them', a
   t.same(shown({ ...caller('admin', true), isRelayed: true }), { ...project, token: null }, 'a user of the hub')
   const masked = { ...project, token: null, preDeployScript: null, postDeployScript: null }
   t.same(shown(caller('viewer', false)), masked)
+})
+
+t.test('the JSON of a project is that of what its caller sees, also where it is kept', t => {
+  const callers = [caller('admin', true), caller('operator', true), caller('viewer', false), caller('admin', true)]
+  for (const of of callers) {
+    const seen = shown(of)
+    t.strictSame(projectReply(seen), { kind: 'json', status: 200, body: seen, text: JSON.stringify(seen) })
+    const other = shownProject({ ...project, id: 'proj_b' }, of, proof)
+    for (const list of [[], [seen], [other, seen]])
+      t.strictSame(projectsReply(list), { kind: 'json', status: 200, body: list, text: JSON.stringify(list) })
+  }
+  t.end()
 })
 
 t.test('scripts of deployments', async t => {

@@ -161,7 +161,7 @@ function answerMethod(exchange: Exchange, { allow, cors }: { allow: string; cors
 
 function tagged(reply: Reply, etag: string): Reply {
   if (reply.kind !== 'json' || reply.status !== 200) return reply
-  return { kind: 'json', status: 200, body: reply.body, headers: reply.headers, etag }
+  return { kind: 'json', status: 200, body: reply.body, headers: reply.headers, etag, text: reply.text }
 }
 
 function notFound(exchange: Exchange): Refusal {

@@ -124,7 +124,7 @@ export interface Whole {
 export function wholeReply(reply: Extract<Reply, { kind: 'json' | 'bytes' | 'empty' }>): Whole {
   switch (reply.kind) {
     case 'json': {
-      const body = JSON.stringify(reply.body)
+      const body = reply.text ?? JSON.stringify(reply.body)
       const bytes = Buffer.byteLength(body)
       const headers =
         reply.headers === undefined

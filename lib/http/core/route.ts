@@ -113,7 +113,15 @@ export interface Sink {
  * precedence over the defaults.
  */
 export type Reply =
-  | { kind: 'json'; status: number; body: unknown; headers?: Record<string, string> | undefined; etag?: string }
+  | {
+      kind: 'json'
+      status: number
+      body: unknown
+      headers?: Record<string, string> | undefined
+      etag?: string
+      /** The JSON of `body`, if it is known. */
+      text?: string | undefined
+    }
   /** `isPanel`: it is a file of the panel, which has its own content security policy. */
   | { kind: 'bytes'; status: number; body: Uint8Array; headers: Record<string, string>; isPanel?: boolean }
   /**

@@ -29,7 +29,7 @@ t.test('does not send a version of an answer again that the client has', async t
     version: () => version,
     handle: () => {
       handled.push(String(version))
-      return json({ version })
+      return { ...json({ version }), text: JSON.stringify({ version }) }
     }
   }
   const { url } = await startServer(t, [route])

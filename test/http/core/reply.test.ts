@@ -44,6 +44,12 @@ t.test('does not reveal the cause of a refusal', async t => {
   t.notMatch(wholeReply(reply).body, /secret/)
 })
 
+t.test('does not make JSON that a reply brings', async t => {
+  const unmade = { toJSON: () => t.fail('it is made again') }
+  const { body, headers } = wholeReply({ kind: 'json', status: 200, body: unmade, text: '"é"' })
+  t.strictSame([body, headers['content-length']], ['"é"', '4'])
+})
+
 t.test('sends lengths', async t => {
   t.equal(wholeReply({ kind: 'json', status: 200, body: 'é' }).headers['content-length'], '4')
   t.equal(wholeReply({ kind: 'empty', status: 200 }).headers['content-length'], '0')
