@@ -91,16 +91,10 @@ function walkEntry(entry: Found, above: Above, tree: Tree): boolean | Promise<bo
     found(linkSource(path, stats, tree.root))
   } else if (stats.isFile()) {
     const { size, mode, mtimeMs, ctimeMs, ino, dev } = stats
-    found({
-      path,
-      kind: 'file',
-      source: absolute,
-      bytes: size,
-      mode,
-      mtimeMs,
-      seen: { ctimeMs, ino, dev },
-      ...(tree.mayBeExchanged && { mayBeExchanged: true })
-    })
+    const seen = { ctimeMs, ino, dev }
+    const source: ZipSource = { path, kind: 'file', source: absolute, bytes: size, mode, mtimeMs, seen }
+    if (tree.mayBeExchanged) source.mayBeExchanged = true
+    found(source)
   } else {
     warn(`"${path}" was left out: it is not a file, a directory or a link`)
     return false

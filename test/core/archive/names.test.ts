@@ -13,6 +13,8 @@ function codeOf(work: () => unknown): string {
 
 const everywhere: Array<[name: string, expected: string, what: string]> = [
   ['a/b.txt', 'accepted: "a/b.txt"', 'a plain path'],
+  ['assets.d/a..b-c_d@2x.js', 'accepted: "assets.d/a..b-c_d@2x.js"', 'usual signs'],
+  [`${'a/'.repeat(40)}b`, `accepted: "${'a/'.repeat(40)}b"`, 'many segments'],
   ['a/b/', 'accepted: "a/b"', 'a directory'],
   ['./a', 'accepted: "a"', 'a leading dot segment'],
   ['a/./b', 'accepted: "a/b"', 'a dot segment within'],
@@ -41,6 +43,7 @@ const everywhere: Array<[name: string, expected: string, what: string]> = [
   ['a//', 'empty_segment', 'an empty segment at the end'],
   ['a\0b', 'control_character_in_name', 'NUL'],
   ['a\nb', 'control_character_in_name', 'a newline'],
+  ['a/b\n', 'control_character_in_name', 'a newline at the end'],
   ['a\u001b[31m', 'control_character_in_name', 'an escape sequence'],
   ['a\u007f', 'control_character_in_name', 'DEL'],
   ['a\u0085b', 'control_character_in_name', 'a control character of C1'],
