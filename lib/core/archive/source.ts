@@ -64,7 +64,7 @@ function complaintAbout(path: string): string {
 }
 
 /** Whether deflating the source may make it smaller. */
-export function isWorthDeflating({ path, kind, bytes }: ZipSource): boolean {
+export function isWorthDeflating({ path, kind, bytes }: Pick<ZipSource, 'path' | 'kind' | 'bytes'>): boolean {
   return kind === 'file' && bytes > minDeflateBytes && !compressedTypes.has(extname(path).slice(1).toLowerCase())
 }
 
