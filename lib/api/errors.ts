@@ -113,6 +113,7 @@ export const errorCodes: Record<string, ErrorCode> = {
   },
   invalid_field: { kind: 'invalid', means: 'A field or a parameter is missing or has an invalid value' },
   invalid_handshake: { kind: 'invalid', means: 'The WebSocket handshake is malformed' },
+  invalid_patch: { kind: 'invalid', means: 'The differences within files are not valid' },
   invalid_path: { kind: 'invalid', means: 'The path is malformed' },
   invalid_request: { kind: 'invalid', means: 'The request is malformed, or has a parameter of its query twice' },
   invalid_setting: { kind: 'invalid', means: 'A setting has an invalid value' },

@@ -9,7 +9,9 @@ import { tighten } from '../model/policy-keys.js'
 import { isInScope, type PlannedRollout, uploadFeatures, type UploadPermit } from '../model/access.js'
 import type { FleetNode } from '../model/node.js'
 import { policyOf } from '../model/policy.js'
-import { brokenGzip, isGzip, maxTreeBytes, tooLarge, treeMediaType } from '../core/archive/tree-wire.js'
+import { integer, list, readFields } from '../base/fields.js'
+import { maxSummedFiles } from '../core/archive/patch.js'
+import { brokenGzip, isGzip, maxTreeBytes, maxTreeEntries, tooLarge, treeMediaType } from '../core/archive/tree-wire.js'
 import { refuseFullDisk } from '../deploy/failure.js'
 import { formatBytes } from '../base/shared/api.js'
 import { type ApiRequest, type Handler, queryText, switchText } from './route.js'
@@ -135,6 +137,12 @@ function readTime({ headers }: ApiRequest): number | null {
   return typeof text === 'string' && /^\d{1,16}$/.test(text) ? Number(text) : null
 }
 
+/** Fields of `POST /api/deploy/sums`. */
+export const sumsFields = {
+  /** The files: the numbers of their lines in the tree of the release, from 0. */
+  lines: list(integer(0, maxTreeEntries), { min: 1, max: maxSummedFiles })
+}
+
 /**
  * Handler of `GET /api/deploy/check?projectId=&scripts=`: checks whether an upload with this token would be accepted,
  * so that a client can find out before it packs and sends files. `scripts` lists the script fields that the upload
@@ -178,15 +186,29 @@ export function deployCheckHandlers(needs: ApiServices) {
     },
 
     /** Handler of `GET /api/deploy/base?projectId=&deployId=`: the tree of a kept release (core/archive/tree-wire.ts). */
-    async base({ query, actor }) {
-      const projectId = queryText(query, 'projectId')
-      if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: name the project of the release')
-      checkUploadProject(projectId, actor, findProject)
-      const tree = await deployer.baseTree(projectId, queryText(query, 'deployId') ?? '')
+    async base(request) {
+      const { projectId, deployId } = baseOf(request, findProject)
+      const tree = await deployer.baseTree(projectId, deployId)
       const headers = { 'content-type': treeMediaType, 'content-encoding': 'gzip' }
       return { kind: 'bytes', status: 200, body: tree, headers }
+    },
+
+    /** Handler of `POST /api/deploy/sums?projectId=&deployId=`: sums of the blocks of files of a kept release (core/archive/patch.ts). */
+    async sums(request) {
+      const { projectId, deployId } = baseOf(request, findProject)
+      const { lines } = readFields(await request.json(), sumsFields)
+      const sums = await deployer.baseSums(projectId, deployId, lines)
+      return { kind: 'bytes', status: 200, body: sums, headers: { 'content-type': 'application/octet-stream' } }
     }
   } satisfies Record<string, Handler>
+}
+
+/** Returns the kept release that a request names. Refuses as `checkUploadProject`. */
+function baseOf({ query, actor }: ApiRequest, findProject: ApiServices['findProject']) {
+  const projectId = queryText(query, 'projectId')
+  if (projectId === undefined) throw invalid('projectId', '"projectId" is missing: name the project of the release')
+  checkUploadProject(projectId, actor, findProject)
+  return { projectId, deployId: queryText(query, 'deployId') ?? '' }
 }
 
 /** Returns the rollout that an upload would begin; null: the project is not placed on nodes. */

@@ -192,6 +192,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
 
       byLeader(row('GET', '/api/deploy/check', 'upload_check', 'given', 'reads', deployCheck.check)),
       byLeader(row('GET', '/api/deploy/base', 'upload_check', 'given', 'reads', deployCheck.base)),
+      byLeader(row('POST', '/api/deploy/sums', 'upload_check', 'given', 'reads', deployCheck.sums)),
       taking(streamedBody, row('POST', '/api/deploy/plan', 'upload_check', 'given', 'reads', plans.plan)),
       taking(streamedBody, row('POST', '/api/deploy/upload', 'upload', 'given', 'depends', uploads.upload)),
       row('POST', '/api/uploads', 'piece', 'given', 'works', pieces.begin),

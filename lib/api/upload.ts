@@ -154,15 +154,16 @@ function readSent(statement: string | undefined, signatures: string[]): SentSign
   throw invalid('statement', '"statement" is missing: a signature is one of a statement')
 }
 
-/** Reads the fields of an upload of changes: `base`, `treeSha256` and the part `tree`, all of them or none. */
+/** Reads the fields of an upload of changes: `base`, `treeSha256` and the part `tree`, all of them or none, and `patches`. */
 function readChanges(
   fields: Map<string, string>,
   delta: Received | undefined
-): { base: string; treeSha256: string; delta: Received } | null {
+): { base: string; treeSha256: string; delta: Received; patches: string | undefined } | null {
   const base = fields.get('base') || undefined
   const treeSha256 = fields.get('treeSha256') || undefined
-  if (base !== undefined && treeSha256 !== undefined && delta !== undefined) return { base, treeSha256, delta }
-  if (base === undefined && treeSha256 === undefined && delta === undefined) return null
+  const patches = fields.get('patches') || undefined
+  if (base !== undefined && treeSha256 !== undefined && delta !== undefined) return { base, treeSha256, delta, patches }
+  if (base === undefined && treeSha256 === undefined && delta === undefined && patches === undefined) return null
   const missing = base === undefined ? 'base' : treeSha256 === undefined ? 'treeSha256' : 'tree'
   throw invalid(missing, `"${missing}" is missing: an upload of changes has "base", "treeSha256" and the part "tree"`)
 }
@@ -233,6 +234,7 @@ export const digest = checked(line({ max: 64 }), given =>
   /^[0-9a-f]{64}$/.test(given) ? null : 'expected the 64 hex digits of a SHA-256'
 )
 const deploymentId = line({ max: maxPlanIdLength })
+const entryName = line({ max: 100 })
 /** Reads why a deployment begins outside of the windows of its project. */
 export const overrideReason = nullable(line({ min: 1, max: maxMessageLength, trim: true }))
 
@@ -256,6 +258,7 @@ const readers = {
   override: (value: string | null) => overrideReason(value, 'override'),
   base: (value: string) => deploymentId(value, 'base'),
   treeSha256: (value: string) => digest(value, 'treeSha256'),
+  patches: (value: string) => entryName(value, 'patches'),
   uploadId: (value: string) => deploymentId(value, 'uploadId'),
   startAt: (value: string | null) => startTime(value, 'startAt'),
   statement: (value: string) => ofSize(value, 'statement', maxStatementBytes),

@@ -616,8 +616,9 @@ function firstLines(id: string, draft: Draft): string[] {
 
 function reuseLines(reuse: Reuse | undefined): string[] {
   if (reuse === undefined) return []
-  const { came, files, from, tookMs } = reuse
-  const what = `${grouped(came)} of ${countOf(files, 'file')} came, the others are those of ${from}`
+  const { came, patched, files, from, tookMs } = reuse
+  const how = patched === 0 ? '' : ` (${grouped(patched)} as differences)`
+  const what = `${grouped(came)} of ${countOf(files, 'file')} came${how}, the others are those of ${from}`
   return [`→ ${what}; the archive was assembled (${formatSeconds(tookMs)})`]
 }
 

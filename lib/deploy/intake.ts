@@ -256,6 +256,8 @@ export interface SentChanges {
   /** The differences of the trees, and the zip of new contents. */
   delta: Received
   contents: Received
+  /** The name of the entry of that zip with differences within files (core/archive/patch.ts). */
+  patches?: string | undefined
   /** Maximum size of the whole archive in bytes. */
   limitBytes: number
   /** Called with the space that the whole archive needs beside what was sent. Throws if there is none. */
@@ -269,6 +271,8 @@ export interface Reuse {
   /** Number of files and links, and of those whose contents were sent. */
   files: number
   came: number
+  /** Of these, those that came as differences. */
+  patched: number
   uploadedBytes: number
   tookMs: number
 }
@@ -323,9 +327,18 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
       return await (await thread()).readTree(baseOfRecord(projectId, deployId))
     },
 
+    /**
+     * Returns the sums of files of a base (core/archive/patch.ts), by the numbers of their lines in its tree. Refuses: 409
+     * `base_gone`, 400 `invalid_field`.
+     */
+    async baseSums(projectId: string, deployId: string, lines: readonly number[]): Promise<Uint8Array> {
+      await require(projectId, deployId)
+      return await (await thread()).readSums(baseOfRecord(projectId, deployId), lines)
+    },
+
     /** Makes the whole archive, and removes what was sent. Refuses as `doBaseTask`. */
     async assemble(sent: SentChanges): Promise<Received & { reuse: Reuse }> {
-      const { projectId, base, treeSha256, delta, contents, limitBytes, onLength } = sent
+      const { projectId, base, treeSha256, delta, contents, patches, limitBytes, onLength } = sent
       const path = files.upload(ids.token())
       const discard = (): Promise<void> => discardArchive(path)
       const tookMs = elapsedOf(clock)
@@ -333,10 +346,13 @@ export function createIncremental(needs: DeployNeeds & { files: DeployFiles }) {
         await require(projectId, base)
         const kept = bases(projectId).find(({ id }) => id === base)
         const isShared = sharesContents(projectId)
-        onLength?.(2 * contents.bytes + delta.bytes + (isShared ? 0 : (kept?.archiveBytes ?? 0)))
+        // What patches make is not known before: as much as there was.
+        const copies = (isShared ? 0 : 1) + (patches === undefined ? 0 : 1)
+        onLength?.(2 * contents.bytes + delta.bytes + copies * (kept?.archiveBytes ?? 0))
         const { bytes, sha256, storedBytes, ...counts } = await (await thread()).assemble({
           base: baseOfRecord(projectId, base),
           sent: { delta: delta.path, contents: contents.path },
+          patches,
           treeSha256,
           to: path,
           sharesWith: isShared ? base : undefined,

@@ -300,9 +300,9 @@ export interface LocalLogin {
 
 /**
  * What an upload may ask for besides its files: `confirm` is the field `confirmSeconds`, `startAt` that field, `pieces` the
- * field `uploadId`, `signatures` the fields `statement` and `signature`.
+ * field `uploadId`, `signatures` the fields `statement` and `signature`, `patches` that field.
  */
-export const uploadFeatures = ['confirm', 'startAt', 'pieces', 'signatures'] as const
+export const uploadFeatures = ['confirm', 'startAt', 'pieces', 'signatures', 'patches'] as const
 /** One of them. */
 export type UploadFeature = (typeof uploadFeatures)[number]
 

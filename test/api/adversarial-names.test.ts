@@ -162,6 +162,7 @@ t.test('the fields of the API are found in the sources', async t => {
       'base',
       'tree',
       'treeSha256',
+      'patches',
       'uploadId',
       'statement',
       'signature',

@@ -132,7 +132,7 @@ const passedOver: Record<string, string> = {
 
 /** Texts of a fixed form, ids of records, bodies of bytes, and texts of which another row has the canary. */
 const others =
-  /^(auth|cluster|public|migration|storage|log-sources|signing-keys)\.|^agent\.$|^uploads\.(sha256)?$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|startAt|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|^projects\.(from|override)$|\.windows\.(tz$|(allow|freeze)\[\]\.(days|from|to)$)|\.add\[\]\.(node)$|^deploy(ments)?\.(base|tree|treeSha256|uploadId|statement|signature|sbom)?$|\.signatures\.keys\[\]$/
+  /^(auth|cluster|public|migration|storage|log-sources|signing-keys)\.|^agent\.$|^uploads\.(sha256)?$|\.(projectIds|tagIds|ids|allowedIps|unset|remove|paths)\[\]$|\.(expiresAt|takeOver|categoryId|projectId|planId|startAt|file|rollout|oldToken|newToken|runAs|umask|scriptShell|status|tcp|message|token|publicKey|projectId|rolloutId|then|maxUnreachable)$|^projects\.(from|override)$|\.windows\.(tz$|(allow|freeze)\[\]\.(days|from|to)$)|\.add\[\]\.(node)$|^deploy(ments)?\.(base|tree|treeSha256|patches|uploadId|statement|signature|sbom)?$|\.signatures\.keys\[\]$/
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 

@@ -1,5 +1,16 @@
 import t from 'tap'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, watch, writeFileSync } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  watch,
+  writeFileSync
+} from 'node:fs'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -7,7 +18,10 @@ import { Readable } from 'node:stream'
 import { tmpdir } from 'node:os'
 import { treeMediaType } from '../../lib/core/archive/tree-wire.js'
 import type { PlanAnswer } from '../../lib/model/plan.js'
-import { type ClientReply, eventsOf } from '../support/client.js'
+import { type ClientReply, eventsOf, type FormFields } from '../support/client.js'
+import { changesOf } from '../support/sent-changes.js'
+import { makeZip } from '../support/make-zip.js'
+import { patchOf, sumsOf } from '../support/patched.js'
 import { treeBody, zipBytes } from '../support/planned.js'
 import { zipOf } from '../support/zip.js'
 import { deploySays } from '../support/sentences/deploy.js'
@@ -309,6 +323,55 @@ t.test('plan', async t => {
   })
 })
 
+t.test('sums are for the tokens of an upload to the project, and differences make an upload', async t => {
+  const stage = await startServer(t, { settings: { global_deploy_token: 'global-deploy-token' } })
+  const [shop, forum] = [await stage.createProject('shop'), await stage.createProject('forum')]
+  const { as } = stage
+  const [before, after] = ['text '.repeat(1000), `more ${'text '.repeat(1000)}`]
+  const entryOf = (data: string) => ({ name: 'a', data, mode: 0o100644, mtimeMs: 1_700_000_000_000 })
+  const first = await as(shop.token).upload([
+    ['projectId', shop.id],
+    ['file', { filename: 'a.zip', bytes: await zipOf({ a: before }) }]
+  ])
+  const { deployId } = eventsOf(first).at(-1) as { deployId: string }
+  const path = (projectId = shop.id, base = deployId) => `/api/deploy/sums?projectId=${projectId}&deployId=${base}`
+  const answer = await as(shop.token).post(path(), { lines: [0] })
+  t.match(answer, { status: 200, headers: { 'content-type': 'application/octet-stream' } })
+  t.equal(answer.headers['content-length'], `${sumsOf(Buffer.from(before)).length}`)
+  t.match(await as('global-deploy-token').post(path(), { lines: [0] }), { status: 200 })
+  t.match(await as(forum.token).post(path(), { lines: [0] }), { status: 403, body: { code: 'other_project' } })
+  t.match(await as(forum.token).post(path(forum.id), { lines: [0] }), { status: 409, body: { code: 'base_gone' } })
+  t.match(await as(shop.token).post(path(shop.id, ''), { lines: [0] }), { status: 409, body: { code: 'base_gone' } })
+  for (const lines of [[], [1], [-1], ['0'], [0.5], Array(10_001).fill(0)]) {
+    const reply = await as(shop.token).post(path(), { lines })
+    t.match(reply, { status: 400, body: { code: 'invalid_field' } }, JSON.stringify(lines).slice(0, 20))
+  }
+
+  const tree = await buffer(
+    await as(shop.token).open('GET', `/api/deploy/base?projectId=${shop.id}&deployId=${deployId}`)
+  )
+  const { treeSha256, delta } = changesOf([entryOf(after)], tree)
+  const patch = patchOf(Buffer.from(before), Buffer.from(after)) as Buffer
+  const ofBase: FormFields = [
+    ['base', deployId],
+    ['treeSha256', treeSha256],
+    ['tree', { filename: 'tree', bytes: delta }]
+  ]
+  const upload = (patches: string, bytes: Buffer, isOfBase = true) =>
+    as(shop.token).upload([
+      ['projectId', shop.id],
+      ['patches', patches],
+      ...(isOfBase ? ofBase : []),
+      ['file', { filename: 'a.zip', bytes }]
+    ])
+  const zip = makeZip([{ name: 'p', data: patch }])
+  t.match(await upload('p', zip, false), { status: 400, body: { code: 'invalid_field', field: 'base' } })
+  t.match(await upload('other', zip), { status: 400, body: { code: 'invalid_patch', field: 'patches' } })
+  t.match(await upload('x'.repeat(101), zip), { status: 400, body: { code: 'invalid_field', field: 'patches' } })
+  t.match(eventsOf(await upload('p', zip)).at(-1), { status: 'success' })
+  t.equal(readFileSync(join(shop.deployPath, 'a'), 'utf8'), after)
+})
+
 t.test('deploy/check fails with the same errors as the upload', async t => {
   const stage = await startServer(t, {
     settings: { global_deploy_token: 'global-deploy-token', max_upload_size: '7', max_extracted_size: '11' }
@@ -326,7 +389,7 @@ t.test('deploy/check fails with the same errors as the upload', async t => {
       newest: null,
       maxUploadBytes: 7 * 1024 * 1024,
       maxExtractedBytes: 11 * 1024 * 1024,
-      features: ['confirm', 'startAt', 'pieces', 'signatures'],
+      features: ['confirm', 'startAt', 'pieces', 'signatures', 'patches'],
       signatures: { require: 'off', threshold: 1, sbom: 'off', by: 'project', keys: [] },
       rollout: null,
       base: null

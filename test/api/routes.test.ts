@@ -74,6 +74,7 @@ PUT /api/tags/:id admin server
 DELETE /api/tags/:id admin server
 GET /api/deploy/check upload_check given
 GET /api/deploy/base upload_check given
+POST /api/deploy/sums upload_check given
 POST /api/deploy/plan upload_check given
 POST /api/deploy/upload upload given
 POST /api/uploads piece given

@@ -314,6 +314,7 @@ t.test('a base of another project is none, nor is one that was removed', async t
   await stage.deploy(shop, { a: 'one' })
   const base = { deployId: id, treeSha256: treeSha256 as string }
   await t.rejects(stage.deployer.baseTree(shop.id, id), { code: 'base_gone' })
+  await t.rejects(stage.deployer.baseSums(shop.id, id, [0]), { code: 'base_gone' })
   await t.rejects(send(shop, { a: 'one' }, base), { code: 'base_gone' })
   t.same(
     (await stage.deployer.staleFiles()).map(({ path }) => path),

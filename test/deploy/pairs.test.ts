@@ -1,6 +1,6 @@
 /*
  * Random pairs of trees, one after the other in two projects: one gets whole archives, the other one only what has
- * changed, as `svc push` finds it with its index. Targets, records and kept archives must be the same, also after the ways back.
+ * changed, as `svc push` finds it with its index, of half of the pairs with differences within files. Targets, records and kept archives must be the same, also after the ways back.
  */
 import { chmodSync, createWriteStream, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,6 +22,7 @@ import { ChangingSite } from '../support/changing-site.js'
 import { admin, deployStage, never, type DeployStage } from '../support/deploy-stage.js'
 import { compare, linesOf } from '../support/history.js'
 import { sourcesOf, zipBytes } from '../support/planned.js'
+import { patchesOf } from '../support/patched.js'
 import { createRandom } from '../support/random.js'
 import { firstSeed, randomCases } from '../support/thorough.js'
 
@@ -37,18 +38,21 @@ t.test('what was sent as changes is what a whole archive would have brought', as
   stage.values.keep_archives = 1000
   stage.values.durable_targets = false
   let [seed, sent, isOver] = [firstSeed, 0, false]
+  let patched = 0
   const lane = async (): Promise<void> => {
     while (!isOver && seed < firstSeed + randomCases(6, 100)) {
       const own = seed++
       const found = await runPair(stage, own)
       sent += found.sent
+      patched += found.patched
       if (found.lines.length === 0) continue
       isOver = true
       t.fail(`seed ${own}: ${found.lines.slice(0, 20).join('\n')}`)
     }
   }
   await Promise.all(Array.from({ length: lanes }, lane))
-  t.ok(sent > 0, `seeds ${firstSeed} to ${seed - 1}: ${sent} files were sent`)
+  const what = `${sent} files were sent, ${patched} of them as differences`
+  t.ok(sent > patched && patched > 0, `seeds ${firstSeed} to ${seed - 1}: ${what}`)
 })
 
 t.test('each of the 512 modes, with and without other bits, is the same from both', async t => {
@@ -109,14 +113,14 @@ function withoutModes(zip: Buffer): Buffer {
 /** A site that changes. */
 type Site = Pick<ChangingSite, 'directory' | 'change'>
 
-async function runPair(stage: DeployStage, seed: number, given?: Site): Promise<{ lines: string[]; sent: number }> {
+async function runPair(stage: DeployStage, seed: number, given?: Site) {
   const random = createRandom(seed)
   const site = given ?? new ChangingSite(join(stage.directory, `site-${seed}`), random)
   const policy = { prune: random.oneOf(['managed', 'off'] as const) }
   const [whole, changed] = [await stage.addProject({ policy }), await stage.addProject({ policy })]
   const index = join(stage.directory, `index-${seed}`)
   const lines: string[] = []
-  let sent = 0
+  let [sent, patched] = [0, 0]
   const rows: Array<[DeploymentRow, DeploymentRow]> = []
 
   async function compareEnds(what: string, one: DeploymentRow, other: DeploymentRow): Promise<void> {
@@ -134,8 +138,10 @@ async function runPair(stage: DeployStage, seed: number, given?: Site): Promise<
 
   for (let push = 0; push < 3; push++) {
     const one = await finish(await sendWhole(stage, whole, site.directory))
-    const { run, count } = await sendChanges(stage, changed, { site: site.directory, index })
+    const isPatched = given === undefined && random.below(2) === 0
+    const { run, count, patches } = await sendChanges(stage, changed, { site: site.directory, index, isPatched })
     sent += count
+    patched += patches
     await compareEnds(`push ${push}`, one, await finish(run))
     await sleep(coarseMs)
     site.change()
@@ -149,7 +155,7 @@ async function runPair(stage: DeployStage, seed: number, given?: Site): Promise<
   }
   const undo = ({ id }: Project) => stage.deployer.undo(id, { actor: admin }).then(finish)
   await compareEnds('undo', await undo(whole), await undo(changed))
-  return { lines, sent }
+  return { lines, sent, patched }
 }
 
 const finish = ({ finished }: Run): Promise<DeploymentRow> => finished
@@ -186,8 +192,8 @@ async function sendWhole(stage: DeployStage, { id }: Project, site: string): Pro
 async function sendChanges(
   stage: DeployStage,
   { id: projectId }: Project,
-  { site, index }: { site: string; index: string }
-): Promise<{ run: Run; count: number }> {
+  { site, index, isPatched = false }: { site: string; index: string; isPatched?: boolean }
+): Promise<{ run: Run; count: number; patches: number }> {
   const walkedMs = Date.now() + laterMs
   const sources = await sourcesOf(site)
   const known = await readIndex(index)
@@ -197,7 +203,7 @@ async function sendChanges(
   if (base === null) {
     await remember()
     const received = await receive(stage, await zipBytes(site))
-    return { run: await stage.deployer.deploy(received, { projectId, env: {}, actor: admin }), count: 0 }
+    return { run: await stage.deployer.deploy(received, { projectId, env: {}, actor: admin }), count: 0, patches: 0 }
   }
   const { deployId } = base
   const entries =
@@ -207,12 +213,19 @@ async function sendChanges(
           Array.from(readTree(await stage.deployer.baseTree(projectId, deployId)).entries(), each => [each.path, each])
         )
   const delta = compareWithBase(entries, tree)
-  const missing = new Set(delta.missing.map(({ path }) => path))
+  const read = (path: string): Buffer => readFileSync(join(site, path))
+  const sums = (lines: number[]) => stage.deployer.baseSums(projectId, deployId, lines)
+  const made = isPatched ? await patchesOf({ entries, delta, read, sums }) : null
+  const missing = new Set(delta.missing.flatMap(({ path }) => (made?.paths.has(path) ? [] : [path])))
+  const last = { path: 'patches of this push', kind: 'file', mode: 0o644, mtimeMs: 0 } as const
   const { treeSha256 } = tree
   const contents = join(stage.directory, `contents-${projectId}.zip`)
   const out = createWriteStream(contents)
   await writeZip(
-    sources.filter(({ kind, path }) => kind === 'directory' || missing.has(path)),
+    [
+      ...sources.filter(({ kind, path }) => kind === 'directory' || missing.has(path)),
+      ...(made === null ? [] : [{ ...last, source: made.patches, bytes: made.patches.length }])
+    ],
     out
   )
   await finished(out.end())
@@ -222,8 +235,10 @@ async function sendChanges(
     treeSha256,
     delta: await receive(stage, Buffer.from(writeDelta(delta, treeSha256))),
     contents: await receive(stage, readFileSync(contents)),
+    patches: made === null ? undefined : last.path,
     limitBytes: 1e9
   })
   await remember()
-  return { run: await stage.deployer.deploy(archive, { projectId, env: {}, actor: admin }), count: missing.size }
+  const run = await stage.deployer.deploy(archive, { projectId, env: {}, actor: admin })
+  return { run, count: delta.missing.length, patches: made?.paths.size ?? 0 }
 }

@@ -101,6 +101,7 @@ export const cures: Readonly<Record<string, string>> = {
   invalid_body: 'Send a JSON object in UTF-8, with each key once and whole characters.',
   invalid_field: 'Correct the field that the message names.',
   invalid_handshake: 'Fix the client: its handshake does not follow RFC 6455.',
+  invalid_patch: 'Fix the client: the message says what is wrong. `svc push` sends the whole archive then.',
   invalid_path: 'Encode the path: percent-encoded UTF-8, no "." and "..".',
   invalid_request: 'Fix the client: its request does not follow RFC 9112, or gives a parameter twice.',
   invalid_setting: 'Correct the value as the message says.',

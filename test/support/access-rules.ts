@@ -194,6 +194,7 @@ const routesOf: ReadonlyArray<[action: string, routes: string]> = [
     'upload, plan and check an upload',
     `GET /api/deploy/check upload
      GET /api/deploy/base upload
+     POST /api/deploy/sums upload
      POST /api/deploy/plan upload
      POST /api/deploy/upload upload
      POST /api/uploads caller

@@ -1,6 +1,7 @@
 /* A directory of a build that changes at random: contents, permissions, times, names and kinds. */
 import { chmodSync, lutimesSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { edited } from './patched.js'
 import type { Random } from './random.js'
 
 interface SiteEntry {
@@ -54,7 +55,9 @@ export class ChangingSite {
       'move',
       'copy',
       'move directory',
-      'kind'
+      'kind',
+      'edit',
+      'edit'
     ] as const)
     if (how === 'remove') return
     if (how === 'move' || how === 'copy') add(next, this.#path(), entry)
@@ -63,6 +66,7 @@ export class ChangingSite {
     if (how === 'kind') return add(next, random.below(2) === 0 ? path : `${path}/${random.oneOf(names)}`, this.#entry())
     if (how === 'same size' && text !== null && !isLink)
       return add(next, path, { ...entry, text: text.replace(/./, random.oneOf(['p', 'q', 'r'])) })
+    if (how === 'edit' && text !== null && !isLink) return add(next, path, { ...entry, text: editedText(random, text) })
     if (how === 'mode') return add(next, path, { ...entry, mode: random.oneOf(modes) })
     if (how === 'time') return add(next, path, { ...entry, seconds: firstSecond + random.below(9) })
     add(next, path, how === 'rewrite' ? this.#entry() : entry)
@@ -98,7 +102,15 @@ export class ChangingSite {
     const seconds = firstSecond + random.below(9)
     if (kind === 0) return { text: null, isLink: false, mode: 0o755, seconds }
     if (kind === 1) return { text: random.oneOf(['always', './always', 'nowhere']), isLink: true, mode: 0o777, seconds }
-    const text = random.oneOf(['', 'one', 'x'.repeat(5000), `${random.below(9)}`, `${random.below(1e6)} `.repeat(300)])
+    const bytes = Buffer.from(Array.from({ length: 900 }, () => random.below(256)))
+    const text = random.oneOf([
+      '',
+      'one',
+      'x'.repeat(5000),
+      `${random.below(9)}`,
+      `${random.below(1e6)} `.repeat(300),
+      bytes.toString('latin1')
+    ])
     return { text, isLink: false, mode: random.oneOf(modes), seconds }
   }
 
@@ -110,6 +122,10 @@ export class ChangingSite {
     for (const [path, entry] of next) if (this.#entries.get(path) !== entry) lay(place(path), entry)
     this.#entries = next
   }
+}
+
+function editedText(random: Random, text: string): string {
+  return edited(random, Buffer.from(text, 'latin1')).toString('latin1')
 }
 
 /** Adds an entry, unless another one is in its way. */

@@ -14,6 +14,7 @@ import type {
   undoFields,
   receiptForms
 } from '../deployments.js'
+import type { sumsFields } from '../plan.js'
 
 /** A deployment that was cancelled. */
 export interface Cancelled extends Marked {
@@ -35,7 +36,7 @@ export interface DeploymentRoutes {
    * continues.
    * @errors project_is_placed *upload invalid_field not_found other_project client_scripts_off locked queue_full
    * plan_unknown deploy_token_may_not outside_window only_promotion base_gone base_differs assembly_incomplete
-   * assembly_differs invalid_tree tree_too_large broken_gzip upload_unknown upload_incomplete upload_busy upload_differs
+   * assembly_differs invalid_patch invalid_tree tree_too_large broken_gzip upload_unknown upload_incomplete upload_busy upload_differs
    * *signed sbom_missing invalid_sbom sbom_too_large tree_differs
    */
   'POST /api/deploy/upload': {
@@ -51,6 +52,11 @@ export interface DeploymentRoutes {
       treeSha256?: string
       /** With `base`: what distinguishes the tree from that of the release. @contentMediaType text/vnd.svc-tree */
       tree?: string
+      /**
+       * With `base`: the name of the entry of the archive that contains differences within files, in place of their
+       * contents (docs/api.md). @maxLength 100
+       */
+      patches?: string
       /** The project to deploy to. */
       projectId: string
       /** A script to run before extraction, if the project allows it. @maxLength 100000 */
@@ -146,6 +152,25 @@ export interface DeploymentRoutes {
      * 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"
      */
     media: 'text/vnd.svc-tree'
+  }
+  /**
+   * Get sums of the blocks of files of a kept release.
+   *
+   * A client that has the new contents finds in them what the release already has, and sends the rest (`patches` of
+   * `POST /api/deploy/upload`). The answer contains the sums of each file (docs/api.md), in the order of `lines`, without
+   * anything between them. The files have at most 1 GB in total.
+   * @errors not_found other_project base_gone invalid_field
+   */
+  'POST /api/deploy/sums': {
+    query: {
+      /** The project of the release. */
+      projectId: string
+      /** The release, as `GET /api/deploy/check` names it. */
+      deployId: string
+    }
+    body: typeof sumsFields
+    /** The sums. */
+    media: 'application/octet-stream'
   }
   /**
    * Roll back to an earlier deployment.

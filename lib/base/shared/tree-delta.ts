@@ -70,7 +70,7 @@ export const minChangesBytes = 256 * 1024
 const maxShare = 0.7
 
 /** Whether so much has changed that the whole archive is sent. `bytes` is the size of all files. */
-export function isMostlyNew({ missing }: TreeDelta, bytes: number): boolean {
+export function isMostlyNew({ missing }: Pick<TreeDelta, 'missing'>, bytes: number): boolean {
   return missing.reduce((sum, { size }) => sum + size, 0) > bytes * maxShare
 }
 
@@ -79,5 +79,6 @@ export const refusedChanges: ReadonlySet<string> = new Set([
   'base_gone',
   'base_differs',
   'assembly_incomplete',
+  'invalid_patch',
   'assembly_differs'
 ])

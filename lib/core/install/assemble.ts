@@ -11,12 +11,14 @@ import { gzipSync } from 'node:zlib'
 import { createWorkerPool } from '../../base/workers.js'
 import { hasCode, nullIfMissing, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
+import { formatBytes } from '../../base/shared/api.js'
 import { writeDelta } from '../../base/shared/tree-delta.js'
 import { packedMode } from '../../base/shared/tree-text.js'
 import { endOf } from '../../base/shared/zip-records.js'
 import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
+import { createEntryReader } from '../archive/entry-data.js'
 import { archiveTooLarge, quoteName, refuse } from '../archive/names.js'
 import { readIndex, endsLikePack, type PackIndex, writeIndex } from '../archive/pack-index.js'
 import {
@@ -29,15 +31,17 @@ import {
   piecesOf,
   secondsOf
 } from '../archive/pack-set.js'
+import { invalidPatch, maxPatchBytes } from '../archive/patch.js'
 import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from '../archive/read.js'
 import type { TimedEntry } from '../archive/tree.js'
 import { applyDelta, textOf, writeTree } from '../archive/tree-wire.js'
 import { readManifest } from './manifest.js'
+import { rebuild, sumsOfEntries } from './rebuild.js'
 import { createHash } from 'node:crypto'
 import { OpenFile } from '../../base/files.js'
 
 /** A kept archive. */
-interface Base {
+export interface Base {
   archive: string
   /** The path of its manifest, which may be missing. */
   manifest: string
@@ -48,14 +52,19 @@ interface Base {
 }
 
 /** What to do with a kept archive, as plain data. */
-export type BaseTask = { kind: 'tree'; base: Base } | AssembleTask
+export type BaseTask =
+  | { kind: 'tree'; base: Base }
+  | { kind: 'sums'; base: Base; lines: readonly number[] }
+  | AssembleTask
 
 /** A whole archive to make. */
-interface AssembleTask {
+export interface AssembleTask {
   kind: 'assemble'
   base: Base
   /** The paths of the differences, and of the zip of new contents. */
   sent: { delta: string; contents: string }
+  /** The name of the entry of that zip with differences within files (archive/patch.ts). */
+  patches?: string | undefined
   /** The SHA-256 of the canonical text of the whole tree. */
   treeSha256: string
   /** The path of the whole archive. */
@@ -71,21 +80,23 @@ export interface Assembled extends Composed {
   storedBytes: number
   /** Number of files and links. */
   files: number
-  /** Number of those whose contents were sent. */
+  /** Number of those whose contents were sent, and of those among them that came as differences. */
   came: number
+  patched: number
 }
 
-/** The result of a task: the compressed tree of the base (archive/tree-wire.ts), or the whole archive. */
+/** The result of a task: the compressed tree of the base (archive/tree-wire.ts), sums of its files, or the whole archive. */
 export type BaseResult = Uint8Array<ArrayBuffer> | Assembled
 
 /**
  * Does a task. Refuses: 409 `base_gone` if the archive was removed or is damaged, 409 `base_differs`, 400
- * `assembly_incomplete` if contents are missing, 400 `assembly_differs` if sent contents are not those of the tree, 413
- * `too_large`, and what `openArchive` and `applyDelta` refuse.
+ * `assembly_incomplete` if contents are missing, 400 `assembly_differs` if sent contents are not those of the tree, 400
+ * `invalid_patch`, 413 `too_large`, and what `openArchive` and `applyDelta` refuse.
  */
 export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
   const archive = await openBase(task.base)
   try {
+    if (task.kind === 'sums') return await sumsOfEntries(archive, task.lines, readingBase)
     const same = task.kind === 'assemble' ? await takeOver(archive, task) : null
     if (same !== null) return same
     const base = await treeOfBase(archive, task.base)
@@ -129,7 +140,7 @@ async function takeOver(
   if (kept === null) return null
   const text = writeIndex({ ...readIndex(kept, base.archive), base: sharesWith })
   await writeFile(besideArchive(to, 'index'), text, { mode: 0o600 })
-  return { ...whole, storedBytes: text.length, files: archive.entries.length, came: 0 }
+  return { ...whole, storedBytes: text.length, files: archive.entries.length, came: 0, patched: 0 }
 }
 
 /** Runs what reads the contents of a base, and nothing else that can be damaged. */
@@ -183,26 +194,31 @@ function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
 async function assemble(
   base: readonly TimedEntry[],
   archive: Archive,
-  { base: { archive: basePath }, sent, treeSha256, to, sharesWith, limits }: AssembleTask
+  { base: { archive: basePath }, sent, patches, treeSha256, to, sharesWith, limits }: AssembleTask
 ): Promise<Assembled> {
   const { maxArchiveBytes, ...readLimits } = limits
   const { entries, changed } = applyDelta(await readFile(sent.delta), { base, treeSha256 })
   const { openArchive } = await import('../archive/read.js')
   const contents = await openArchive(sent.contents, { ...readLimits, mayBeEmpty: true })
+  const rebuiltPath = `${to}.rebuilt`
   try {
-    const files = contents.entries.filter(({ kind }) => kind !== 'directory')
-    await checkContents(contents, changed)
+    const patch = patches === undefined ? null : await readPatches(contents, patches, entries)
+    const files = contents.entries.filter(({ kind, path }) => kind !== 'directory' && path !== patches)
+    await checkContents(contents, changed, patches)
     const isSent = new Set(files.map(({ path }) => path))
+    const rebuilding = { archive, changed, isSent, to: rebuiltPath, maxArchiveBytes, reading: readingBase }
+    const rebuilt = patch === null ? [] : await rebuild({ ...rebuilding, patches: patch })
+    const isRebuilt = new Set(rebuilt.map(({ path }) => path))
     const pathOf = new Map(base.map(({ path, sha256 }) => [sha256, path]))
     const packedBytes = new Map(
-      [...archive.entries, ...files].map(({ path, compressedSize }) => [path, compressedSize])
+      [...archive.entries, ...files, ...rebuilt].map(({ path, compressedSize }) => [path, compressedSize])
     )
     const missing: string[] = []
     let bytes = 0
     const composed: ComposedEntry[] = contents.entries.filter(({ kind }) => kind === 'directory').map(directoryOf)
     for (const entry of entries) {
       const { path, mode, mtimeMs, sha256 } = entry
-      const source = isSent.has(path) ? sent.contents : basePath
+      const source = isSent.has(path) ? sent.contents : isRebuilt.has(path) ? rebuiltPath : basePath
       const sourcePath = changed.has(entry) && source === basePath ? pathOf.get(sha256) : path
       if (sourcePath === undefined) {
         missing.push(path)
@@ -220,9 +236,11 @@ async function assemble(
         : shareArchive(to, composed, { archive, path: basePath, deployId: sharesWith })
     )
     if (result.bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
-    return { ...result, files: entries.length, came: files.length }
+    const [came, patched] = [files.length + rebuilt.length, rebuilt.length]
+    return { ...result, files: entries.length, came, patched }
   } finally {
     contents.close()
+    await rm(rebuiltPath, { force: true })
   }
 }
 
@@ -246,10 +264,27 @@ function directoryOf({ path, mode, mtimeMs }: ArchiveEntry): ComposedEntry {
   return { path, mode: packedMode({ kind: 'directory', mode }), mtimeMs: mtimeMs ?? 0, source: null }
 }
 
+/** Returns the differences within files, the contents of the entry with this name. Refuses 400 `invalid_patch`. */
+async function readPatches(contents: Archive, name: string, entries: readonly TimedEntry[]): Promise<Uint8Array> {
+  const entry = contents.entries.find(({ path }) => path === name)
+  if (entry?.kind !== 'file') throw invalidPatch(`the archive does not contain ${quoteName(name)}`)
+  if (entries.some(({ path }) => path === name)) throw invalidPatch(`${quoteName(name)} is a file of the tree`)
+  if (entry.size > maxPatchBytes) throw invalidPatch(`they have more than ${formatBytes(maxPatchBytes)}`)
+  const pieces: Buffer[] = []
+  await createEntryReader(contents).read(entry, piece => void pieces.push(Buffer.from(piece)))
+  return Buffer.concat(pieces)
+}
+
 /** Refuses (400 `assembly_differs`) sent contents that are not those that the tree names. */
-async function checkContents(contents: Archive, changed: ReadonlySet<TimedEntry>): Promise<void> {
+async function checkContents(
+  contents: Archive,
+  changed: ReadonlySet<TimedEntry>,
+  patches: string | undefined
+): Promise<void> {
   const wanted = new Map(Array.from(changed, entry => [entry.path, entry]))
-  for (const { path, sha256, size } of await entriesOfArchive(contents)) {
+  const known = ({ path }: ArchiveEntry) => (path === patches ? '' : undefined)
+  for (const { path, sha256, size } of await entriesOfArchive(contents, { known })) {
+    if (path === patches) continue
     const entry = wanted.get(path)
     if (entry?.sha256 === sha256 && entry.size === size) continue
     const why = entry === undefined ? 'the tree does not say that it changed' : 'it changed after it was compared'
@@ -288,7 +323,7 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
     idleMs
   })
   async function run(task: BaseTask): Promise<BaseResult> {
-    const paths = [task.base.archive, ...(task.kind === 'tree' ? [] : [task.sent.contents])]
+    const paths = [task.base.archive, ...(task.kind === 'assemble' ? [task.sent.contents] : [])]
     const sizes = await Promise.all(paths.map(sizeOfKept))
     const isSmall = sizes.reduce((sum, bytes) => sum + bytes, 0) < threadBytes
     return isSmall ? doBaseTask(task) : pool.use(thread => thread.ask(task))
@@ -296,6 +331,10 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
   return {
     /** Returns the tree of a kept archive (archive/tree-wire.ts), compressed. Refuses as `doBaseTask`. */
     readTree: async (base: Base): Promise<Uint8Array> => (await run({ kind: 'tree', base })) as Uint8Array,
+
+    /** Returns the sums of files of a kept archive (rebuild.ts). Refuses as `doBaseTask`, and 400 `invalid_field`. */
+    readSums: async (base: Base, lines: readonly number[]): Promise<Uint8Array> =>
+      (await run({ kind: 'sums', base, lines })) as Uint8Array,
 
     /** Makes a whole archive. Refuses as `doBaseTask`. */
     assemble: async (task: Omit<AssembleTask, 'kind'>): Promise<Assembled> =>

@@ -1,30 +1,16 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  createWriteStream,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-  statSync
-} from 'node:fs'
-import { dirname, join } from 'node:path'
-import { finished } from 'node:stream/promises'
+import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { treeOfArchive } from '../../../lib/core/archive/archive-tree.js'
-import type { ZipSource } from '../../../lib/core/archive/source.js'
 import { compareWithBase, writeDelta } from '../../../lib/base/shared/tree-delta.js'
 import { readTree } from '../../../lib/core/archive/tree-wire.js'
 import { treeOf } from '../../../lib/core/archive/tree.js'
-import { writeZip } from '../../../lib/core/archive/write.js'
 import { createBaseThread } from '../../../lib/core/install/assemble.js'
+import { type Files, lay, limits, stageAssembly, zipOfSources } from '../../support/assembly-stage.js'
 import { createRandom, type Random } from '../../support/random.js'
-import { sourcesOf, zipDirectory } from '../../support/planned.js'
+import { sourcesOf } from '../../support/planned.js'
 import { snapshot } from '../../support/tree.js'
 import { sha256 } from '../../../lib/base/digests.js'
 import { readIndex } from '../../../lib/core/archive/pack-index.js'
@@ -32,70 +18,7 @@ import { anyArchive, besideArchive, openKept, piecesOf } from '../../../lib/core
 import { openArchive } from '../../../lib/core/archive/read.js'
 import { contentsOf, sharedArchives } from '../../support/shared-archive.js'
 
-const limits = { maxEntries: 1000, maxExtractedBytes: 1e9, maxArchiveBytes: 1e9 }
 const unlimited = { maxEntries: Infinity, maxExtractedBytes: Infinity }
-
-type Files = Record<string, string | { link: string } | { text: string; mode: number }>
-
-function lay(directory: string, files: Files): void {
-  rmSync(directory, { recursive: true, force: true })
-  mkdirSync(directory, { recursive: true })
-  for (const [path, file] of Object.entries(files)) {
-    const place = join(directory, path)
-    mkdirSync(path.endsWith('/') ? place : dirname(place), { recursive: true })
-    if (path.endsWith('/')) continue
-    if (typeof file === 'object' && 'link' in file) symlinkSync(file.link, place)
-    else {
-      writeFileSync(place, typeof file === 'string' ? file : file.text)
-      if (typeof file === 'object') chmodSync(place, file.mode)
-      utimesSync(place, 1_700_000_000, 1_700_000_000)
-    }
-  }
-}
-
-async function zipOfSources(sources: ZipSource[], path: string): Promise<void> {
-  const out = createWriteStream(path)
-  await writeZip(sources, out)
-  await finished(out.end())
-}
-
-/** A kept archive of the first files, and a push of the second ones. */
-async function stageAssembly(t: Test, threadBytes = Infinity) {
-  const top = t.testdir({})
-  const place = (name: string): string => join(top, name)
-  const thread = createBaseThread({ threadBytes })
-  t.teardown(() => thread.close())
-  const base = { archive: place('base.zip'), manifest: place('base.manifest') }
-
-  async function keep(files: Files): Promise<void> {
-    lay(place('base'), files)
-    await zipDirectory(place('base'), base.archive)
-  }
-  /** Sends what has changed. `change` spoils what is sent. */
-  async function push(files: Files, change: (sent: { delta: string; paths: Set<string> }) => void = () => {}) {
-    lay(place('site'), files)
-    const sources = await sourcesOf(place('site'))
-    const tree = await treeOf(sources)
-    const { entries } = readTree(await thread.readTree(base))
-    const delta = compareWithBase(new Map(Array.from(entries(), entry => [entry.path, entry])), tree)
-    const what = {
-      delta: writeDelta(delta, tree.treeSha256),
-      paths: new Set(delta.missing.map(({ path }) => path))
-    }
-    change(what)
-    const sent = { delta: place('delta'), contents: place('contents.zip') }
-    writeFileSync(sent.delta, gzipSync(what.delta))
-    await zipOfSources(
-      sources.filter(({ kind, path }) => kind === 'directory' || what.paths.has(path)),
-      sent.contents
-    )
-    const to = place('whole.zip')
-    rmSync(to, { force: true })
-    const { treeSha256 } = tree
-    return { ...(await thread.assemble({ base, sent, treeSha256, to, limits })), to, treeSha256, sent: what.paths.size }
-  }
-  return { place, base, thread, keep, push }
-}
 
 t.test('the assembled archive contains what a whole push would have sent', async t => {
   const { place, keep, push } = await stageAssembly(t)

@@ -90,6 +90,7 @@ export const words: Words = {
   'code:invalid_body': '请求内容不是所需的 JSON',
   'code:invalid_field': '值不正确',
   'code:invalid_handshake': 'WebSocket 握手格式错误',
+  'code:invalid_patch': '文件内部的差异无效',
   'code:invalid_path': '路径格式错误',
   'code:invalid_request': '请求格式错误',
   'code:invalid_setting': '设置的值不正确',
