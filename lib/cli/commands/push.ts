@@ -335,11 +335,12 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
     void Promise.all([watching(), logging()]).catch(() => {})
   }
   async function send({ found, changes, ...rest }: Sending): Promise<Run> {
-    const { paths, base, treeSha256, delta } = changes ?? {}
+    const { paths, patches, base, treeSha256, delta } = changes ?? {}
     const packing = {
       limits: limits ?? undefined,
       found,
       paths,
+      patches,
       note: sendingNote({ found, changes, ...rest }),
       signal
     }
@@ -353,6 +354,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
         rollout,
         base,
         treeSha256,
+        patches: patches?.name,
         override: request.wishes.override,
         startAt: request.startAt,
         ...formFields(request.config, known, request.confirm)

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { Refusal } from '../../base/errors.js'
-import { countOf } from '../../base/text.js'
+import { countOf, grouped } from '../../base/text.js'
 import {
   compareWithBase,
   type BaseEntry,
@@ -22,6 +22,7 @@ import type { Client } from '../client/client.js'
 import { isBroken } from '../client/answer.js'
 import { type Context, usage } from '../command.js'
 import { type Found, findFiles, readFound } from './pack.js'
+import { makePatches, type Patches } from './patches.js'
 import type { PushedTree, PushIndex } from './push-index.js'
 
 /** What is sent instead of the whole archive. */
@@ -31,8 +32,10 @@ export interface Changes {
   treeSha256: string
   /** The differences of the trees, compressed. */
   delta: Uint8Array
-  /** The paths whose contents are sent. */
+  /** The paths whose contents are sent whole. */
   paths: ReadonlySet<string>
+  /** The differences within other files; null: there are none. */
+  patches: Patches | null
   /** Number of all files and links. */
   files: number
 }
@@ -83,13 +86,19 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   const entries = base.treeSha256 === index.treeSha256 ? index.entries : await baseTree(base.deployId, choosing)
   if (entries === null) return whole('the server cannot read the earlier release', tree)
   const delta = compareWithBase(entries, tree)
-  if (mode === 'auto' && isMostlyNew(delta, tree.bytes)) return whole('most of it has changed', tree)
+  const takesPatches = permit?.features.includes('patches') === true
+  const ask = (lines: number[]): Promise<Buffer | null> => baseSums(base.deployId, lines, choosing)
+  const { sources } = tree
+  const patches = takesPatches ? await makePatches({ delta, base: entries, sources, ask, signal }) : null
+  const missing = delta.missing.filter(({ path }) => patches?.paths.has(path) !== true)
+  if (mode === 'auto' && isMostlyNew({ missing }, tree.bytes)) return whole('most of it has changed', tree)
   const { treeSha256 } = tree
   const changes = {
     base: base.deployId,
     treeSha256,
     delta: await compress(writeDelta(delta, treeSha256)),
-    paths: new Set(delta.missing.map(({ path }) => path)),
+    paths: new Set(missing.map(({ path }) => path)),
+    patches,
     files: tree.entries.length
   }
   return { found, tree, changes, whole: null }
@@ -112,6 +121,21 @@ async function baseTree(
   }
 }
 
+/** Returns sums of files of a base, by their lines; null: without them, whole files are sent. */
+async function baseSums(
+  deployId: string,
+  lines: number[],
+  { client, projectId, ask, signal }: Choosing
+): Promise<Buffer | null> {
+  const asked = { query: { projectId, deployId }, body: { lines }, accept: '*/*', signal } as const
+  try {
+    return await ask(async () => await buffer(await client.ask('POST /api/deploy/sums', asked)))
+  } catch {
+    signal.throwIfAborted()
+    return null
+  }
+}
+
 /** Whether a server refused changes that it would accept as a whole archive. */
 export function isRefusedChange(error: unknown): error is Refusal {
   return error instanceof Refusal && refusedChanges.has(error.code)
@@ -130,6 +154,11 @@ function wholeNeeded(why: string): Refusal {
 
 /** Returns the end of the line about a packed archive. */
 export function sendingNote({ changes, whole }: Sending): string {
-  if (changes !== null) return ` (${countOf(changes.files - changes.paths.size, 'other file')} from ${changes.base})`
+  if (changes !== null) {
+    const { files, paths, patches, base } = changes
+    const patched = patches?.paths.size ?? 0
+    const parts = patched === 0 ? '' : `${grouped(patched)} as differences, `
+    return ` (${parts}${countOf(files - paths.size - patched, 'other file')} from ${base})`
+  }
   return whole === null ? '' : ` (all files: ${whole})`
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import type { ZipSource } from '../../core/archive/source.js'
+import type { LastSource, ZipSource } from '../../core/archive/source.js'
 import { treeOf } from '../../core/archive/tree.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../core/archive/write.js'
 import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
@@ -18,6 +18,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import type { Context } from '../command.js'
 import { withProgress, humanDuration, splitList } from '../terminal/output.js'
 import { Interrupted } from '../terminal/prompt.js'
+import type { Patches } from './patches.js'
 import type { PushedTree, PushIndex } from './push-index.js'
 import { findRoot, select, type Selection } from './select.js'
 
@@ -33,6 +34,8 @@ export interface PackOptions extends Selection {
   found?: Found | undefined
   /** Of the files and links, only these are packed; undefined: all of them. */
   paths?: ReadonlySet<string> | undefined
+  /** Differences within other files. */
+  patches?: Patches | null | undefined
 }
 
 /** The files that a selection names. */
@@ -91,18 +94,29 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
     const { paths } = options
     const sources = all.filter(({ kind, path }) => paths === undefined || kind === 'directory' || paths.has(path))
     const totalBytes = paths === undefined ? bytes : sizeOf(sources)
+    const { patches } = options
+    const last = patches == null ? {} : { last: lastOf(patches) }
     const written = await writeArchive(place.waiting, sources, {
       ...options,
+      ...last,
       onProgress: done => onProgress?.({ ...done, totalEntries: sources.length, totalBytes })
     })
     signal?.throwIfAborted()
     if (place.waiting !== place.path) await rename(place.waiting, place.path)
-    const files = sources.filter(source => source.kind !== 'directory').length
-    return { path: place.path, files, sourceBytes: totalBytes, ...written, warnings, discard: place.discard }
+    const files = sources.filter(source => source.kind !== 'directory').length + (patches?.paths.size ?? 0)
+    const sourceBytes = totalBytes + (patches?.bytes ?? 0)
+    return { path: place.path, files, sourceBytes, ...written, warnings, discard: place.discard }
   } catch (error) {
     await place.abandon()
     throw error
   }
+}
+
+/** The same patches make the same archive, so that a broken upload is continued. */
+const patchesMtimeMs = Date.UTC(2000, 0, 1)
+
+function lastOf({ name, contents }: Patches): LastSource {
+  return { path: name, mode: 0o644, mtimeMs: patchesMtimeMs, contents: () => contents }
 }
 
 async function find(root: string, selection: Selection, except: readonly string[]): Promise<Found> {
@@ -232,6 +246,7 @@ interface PackingOptions {
   limits?: PackLimits | undefined
   found?: Found | undefined
   paths?: ReadonlySet<string> | undefined
+  patches?: Patches | null | undefined
   /** What else the line about the archive says. */
   note?: string
   signal: AbortSignal
@@ -277,7 +292,7 @@ export async function readFound(
 export async function packProject(
   { cwd, output }: Context,
   config: EffectiveConfig,
-  { path, limits, found, paths, note = '', signal }: PackingOptions
+  { path, limits, found, paths, patches, note = '', signal }: PackingOptions
 ): Promise<PackedArchive> {
   const startedAtMs = Date.now()
   const bar = output.progress(`Packing ${config.outputDir.value}`)
@@ -289,6 +304,7 @@ export async function packProject(
       onProgress: ({ bytes, totalBytes }) => bar.update(bytes, totalBytes),
       found,
       paths,
+      patches,
       signal
     })
     const took = humanDuration(Date.now() - startedAtMs)
