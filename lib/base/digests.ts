@@ -10,10 +10,10 @@ import {
 import { createReadStream } from 'node:fs'
 import * as zlib from 'node:zlib'
 import { crc32 as tableCrc32 } from './shared/zip-records.js'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { hasCode, reasonOf, Refusal } from './errors.js'
-import { replaceFile } from './files.js'
+import { makeDirectories, replaceFile } from './files.js'
 
 interface OneShot {
   (algorithm: string, bytes: Uint8Array | string, encoding: 'buffer'): Buffer
@@ -147,7 +147,7 @@ export function parsePublicKey(text: string): KeyObject | null {
 
 async function createPem(path: string): Promise<string> {
   const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  await mkdir(dirname(path), { recursive: true, mode: directoryMode })
+  await makeDirectories(dirname(path), directoryMode)
   await replaceFile(path, pem, secretMode)
   return pem
 }

@@ -22,6 +22,7 @@ import fs, {
   copyFile,
   type FileHandle,
   link,
+  mkdir,
   open,
   readdir,
   realpath,
@@ -420,4 +421,25 @@ export function placeOfDescriptor(fd: number): string | null {
  */
 export function nameOfDescriptor(fd: number, path: string): string {
   return ownDescriptors === null ? path : `${ownDescriptors}/${fd}`
+}
+
+/**
+ * Creates a directory and those above it that are missing, and returns the first one that it has created. The `recursive` of
+ * Node never ends where the kernel says ENOENT although the parent is there, as below /proc.
+ */
+export async function makeDirectories(path: string, mode?: number): Promise<string | undefined> {
+  const make = (): Promise<void> => mkdir(path, mode === undefined ? {} : { mode })
+  try {
+    await make()
+    return path
+  } catch (error) {
+    if (hasCode(error, 'EEXIST') && (await stat(path).catch(() => null))?.isDirectory()) return undefined
+    const parent = dirname(path)
+    if (!hasCode(error, 'ENOENT') || parent === path || (await stat(parent).catch(() => null)) !== null) throw error
+    const made = await makeDirectories(parent, mode)
+    await make().catch((late: unknown) => {
+      if (!hasCode(late, 'EEXIST')) throw late
+    })
+    return made ?? path
+  }
 }

@@ -316,7 +316,27 @@ function readSwitch(flag: string, text: string): boolean {
   throw usage(`--${flag}`, `--${flag} is a switch: "${text}" is neither "true" nor "false"`)
 }
 
+/**
+ * The names of values that are never empty. An empty one is that of a script whose variable is not set, and would mean
+ * something else: all addresses, the current directory.
+ */
+const neverEmpty: readonly string[] = [
+  'address',
+  'deployId',
+  'dir',
+  'directory',
+  'file',
+  'id',
+  'path',
+  'project',
+  'project id',
+  'token',
+  'url'
+]
+
 function readValue(flag: string, row: OptionRow, text: string): string | number {
+  if (text.trim() === '' && row.value !== undefined && row.type === 'text' && neverEmpty.includes(row.value))
+    throw usage(`--${flag}`, `--${flag} is empty: ${expected(row)}`)
   if (row.choices !== undefined && !row.choices.includes(text))
     throw usage(`--${flag}`, `--${flag} cannot be "${text}": ${expected(row)}`)
   if (row.type !== 'count') return text

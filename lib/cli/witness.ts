@@ -4,12 +4,12 @@
  * which key belongs to which server. The owner of the server's machine can sign anything,
  * but cannot change these files.
  */
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Checkpoint, readCheckpoint, readNote, readVerifierKey, type Verifier } from '../core/audit/signed-note.js'
 import { hashNode } from '../core/audit/tree.js'
 import { hasCode, Refusal, sentenceOf } from '../base/errors.js'
-import { replaceFile } from '../base/files.js'
+import { makeDirectories, replaceFile } from '../base/files.js'
 import { locateHome } from '../base/config/home.js'
 import { isConsistent } from '../base/shared/merkle-proof.js'
 import type { Client } from './client/client.js'
@@ -140,7 +140,7 @@ async function keep(
   given: { address: string; key: string; keyId: string; note: string }
 ): Promise<void> {
   if (!keyId.test(given.keyId)) return
-  await mkdir(directory, { recursive: true, mode: directoryMode })
+  await makeDirectories(directory, directoryMode)
   await replaceFile(join(directory, `${given.keyId}.note`), given.note, fileMode)
   const servers = await readServers(directory)
   if (servers[given.address] === given.key) return

@@ -27,7 +27,7 @@ import { Refusal } from '../base/errors.js'
 import type { HubRole, ReplicatedStore, ReplicatedStoreOptions } from './replicated-store.js'
 import { ownDirectory } from '../core/store/owner.js'
 import { sessionKeyName } from '../access/session-key.js'
-import { linkOrCopy, syncTree } from '../base/files.js'
+import { linkOrCopy, makeDirectories, syncTree } from '../base/files.js'
 import type { Reader, Row, Store, Transaction } from '../core/store/database.js'
 import { openStore } from '../core/store/durable-store.js'
 import { clearSecrets, deleteNode, findNodeByName, findSecret, listPlacements } from '../core/store/tables/fleet.js'
@@ -81,7 +81,7 @@ export async function openHubStore({
  */
 export async function joinCluster(needs: JoinNeeds): Promise<{ sequence: number; hubs: number }> {
   const { home, file, options } = needs
-  await mkdir(home.directory, { recursive: true, mode: 0o700 })
+  await makeDirectories(home.directory, 0o700)
   const owner = await ownDirectory(home.directory)
   try {
     await finishRestore(home.directory)

@@ -43,6 +43,7 @@ import {
   linkOrCopy,
   loosenessOf,
   looseParentOf,
+  makeDirectories,
   nameOfDescriptor,
   OpenFile,
   ownDescriptors,
@@ -437,3 +438,20 @@ t.test(
     t.strictSame(readdirSync(nameOfDescriptor(opened, join(directory, 'a'))), ['file'])
   }
 )
+
+t.test('creates the directories that are missing, and ends where none can be made', async t => {
+  const directory = t.testdir({ file: '', there: {} })
+  const made = await makeDirectories(join(directory, 'a/b/c'), 0o700)
+  t.equal(made, join(directory, 'a'))
+  t.equal(statSync(join(directory, 'a/b/c')).mode & 0o777, 0o700)
+  t.equal(await makeDirectories(join(directory, 'a/b/c')), undefined)
+  t.equal(await makeDirectories(join(directory, 'there/x')), join(directory, 'there/x'))
+  await t.rejects(makeDirectories(join(directory, 'file')), { code: 'EEXIST' })
+  await t.rejects(makeDirectories(join(directory, 'file/x')), { code: 'ENOTDIR' })
+  const both = await Promise.all([1, 2].map(() => makeDirectories(join(directory, 'p/q/r'))))
+  t.ok(
+    both.some(each => each !== undefined),
+    'two at once'
+  )
+  if (process.platform === 'linux') await t.rejects(makeDirectories('/proc/svc-none/x'), { code: 'ENOENT' })
+})

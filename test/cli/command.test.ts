@@ -33,7 +33,7 @@ const options: OptionTable = {
   follow: { type: 'switch', alias: 'f', help: 'follow' },
   timestamps: { type: 'switch', alias: 't', help: 'times' },
   builtin: { type: 'switch', default: true, help: 'no built-in rules' },
-  token: { type: 'text', help: 'the token' },
+  token: { type: 'text', value: 'token', help: 'the token' },
   message: { type: 'text', alias: 'm', help: 'what it is about' },
   limit: { type: 'count', default: 5, minimum: 1, maximum: 50, help: 'so many' },
   ignore: { type: 'text', repeatable: true, help: 'left out' },
@@ -65,7 +65,7 @@ const good: Array<[line: string, options: object, operands?: [string, string?]]>
   ['--no-builtin a', { builtin: false }],
   ['--token x a', { token: 'x' }],
   ['--token=x a', { token: 'x' }],
-  ['--token= a', { token: '' }],
+  ['--message= a', { message: '' }],
   ['--token=x=y a', { token: 'x=y' }],
   ['--token - a', { token: '-' }],
   ['--token -dash a', { token: '-dash' }],
@@ -122,6 +122,7 @@ const bad: Array<[line: string, sentence: string]> = [
     '--token needs a value: "--no-builtin" is itself an option (write --token=--no-builtin to pass it as the value)'
   ],
   ['--follow=perhaps a', '--follow is a switch: "perhaps" is neither "true" nor "false"'],
+  ['--token= a', '--token is empty: the token'],
   ['--limit 0 a', '--limit cannot be "0": it must be a whole number from 1 to 50'],
   ['--limit 51 a', '--limit cannot be "51": it must be a whole number from 1 to 50'],
   ['--limit 5x a', '--limit cannot be "5x": it must be a whole number from 1 to 50'],
@@ -152,7 +153,7 @@ t.test('wordsOf returns equivalent words without defaults', async t => {
   const lines = [
     ['a'],
     ['a', '--follow', '--no-builtin', '--token=-x y', '--limit=7', '--ignore=a', '--ignore=b', '--store=local'],
-    ['a', '--token=']
+    ['a', '--message=']
   ]
   for (const line of lines) {
     const parsed = parseArgs(line, options, operands)

@@ -8,12 +8,12 @@ import { constants, existsSync } from 'node:fs'
 // Imported as a whole: `statfs` does not exist in every supported version of Node, and a missing named export would
 // keep this module from loading.
 import fs from 'node:fs/promises'
-import { access, lstat, mkdir, realpath, rmdir, stat } from 'node:fs/promises'
+import { access, lstat, realpath, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { userHome } from '../runtime.js'
 import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../errors.js'
 import { closest, oneLine, readText } from '../text.js'
-import { type Looseness, loosenessOf, looseParentOf, replaceFile, trustedUsers } from '../files.js'
+import { type Looseness, loosenessOf, looseParentOf, makeDirectories, replaceFile, trustedUsers } from '../files.js'
 import { parseJsonObject, withLock } from './files.js'
 
 /** Environment variables, by name. */
@@ -97,6 +97,9 @@ export async function openHome(env: Environment, cwd: string = process.cwd()): P
  * not writable (`home_not_writable`), or that other users could change (`unsafe_home`).
  */
 export async function ensureHome(home: Home): Promise<string[]> {
+  // Its /tmp is that of everybody.
+  if (dirname(home.directory) === home.directory)
+    throw unusable(home.directory, 'home_not_writable', { why: 'it is the root of the file system', cause: undefined })
   const made: string[] = []
   for (const directory of [home.directory, home.deployments, home.tmp]) {
     if (await ensureDirectory(directory)) made.push(directory)
@@ -111,7 +114,7 @@ export async function ensureHome(home: Home): Promise<string[]> {
 /** Creates the directory if it is missing. Returns whether it was created. */
 async function ensureDirectory(directory: string): Promise<boolean> {
   try {
-    const made = await mkdir(directory, { recursive: true, mode: directoryMode })
+    const made = await makeDirectories(directory, directoryMode)
     await access(directory, constants.R_OK | constants.W_OK | constants.X_OK)
     return made !== undefined
   } catch (error) {

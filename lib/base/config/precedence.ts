@@ -169,12 +169,7 @@ function sourced<T>(value: T | undefined, source: Source, from: string): Sourced
   return value === undefined ? null : { value, source, from }
 }
 
-/** An empty one is that of a script whose variable is not set: the default would be another directory, token or project. */
-const neverEmpty: readonly string[] = ['--out', '--token', '--project']
-
 function flag<T>(value: T | undefined, name: string): Sourced<T> | null {
-  if (typeof value === 'string' && value.trim() === '' && neverEmpty.includes(name))
-    throw new Refusal('usage', 'usage', `${name} is empty`, { field: name })
   return sourced(value, 'flag', name)
 }
 

@@ -1,7 +1,7 @@
 import { instantOf } from '../../base/clock.js'
 import { chown, copyFile, lstat, mkdir, open, readdir, readFile, realpath, rmdir, utimes } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { fileSeconds, freeBytes, replaceFile, syncDirectory, OpenFile } from '../../base/files.js'
+import { fileSeconds, freeBytes, makeDirectories, replaceFile, syncDirectory, OpenFile } from '../../base/files.js'
 import { refuseLooseHome, restoredName } from '../../base/config/home.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { isDiskFull, nullIfMissing, reasonOf, Refusal } from '../../base/errors.js'
@@ -79,7 +79,7 @@ export interface Restored {
  * only. Refuses `in_use`, `not_empty`, `no_space`, `backup_damaged`, `unsafe_home`, `restore_unfinished`.
  */
 export async function restoreBackup(backup: Backup, request: RestoreRequest): Promise<Restored> {
-  const made = await mkdir(request.directory, { recursive: true, mode: 0o700 })
+  const made = await makeDirectories(request.directory, 0o700)
   try {
     const directory = await realpath(request.directory)
     await refuseLooseHome(directory)

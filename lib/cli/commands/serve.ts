@@ -86,6 +86,7 @@ export const commands = {
       if (isJson) output.logAsJson()
       const readiness = await openReadiness(options['ready-file'], context)
       const home = locateHome(env, cwd)
+      refuseHubWords(options)
       const cluster = options.store === undefined ? undefined : await hubOf(options, { home, env, cwd })
       const { serve } = await import('../../server/serve.js')
       const waiting = new AbortController()
@@ -112,6 +113,14 @@ export const commands = {
     }
   })
 } satisfies Family
+
+/** Refuses what only a hub needs, if the server is to be none. */
+function refuseHubWords({ store, ...words }: Record<keyof HubWords, unknown>): void {
+  const flags = Object.keys(hubOptions) as Array<keyof HubWords>
+  const flag = flags.find(each => each !== 'store' && words[each] !== undefined && words[each] !== false)
+  if (store === undefined && flag !== undefined)
+    throw usage(`--${flag}`, `--${flag} needs --store: without it, the server is no hub of a cluster`)
+}
 
 /** Returns the cluster that this server is a hub of. Refuses `no_cluster` if the data directory is not that of a hub. */
 async function hubOf(words: HubWords, { home, env, cwd }: { home: Home } & Pick<Context, 'env' | 'cwd'>) {

@@ -1,4 +1,5 @@
 import { lstat, mkdir, open, rm } from 'node:fs/promises'
+import { makeDirectories } from '../../base/files.js'
 import { isAbsolute, join, resolve, win32 } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { countOf, oneLine, grouped } from '../../base/text.js'
@@ -286,7 +287,7 @@ interface NotFetched {
 
 /** Downloads the files one after the other, and returns those that were not downloaded. */
 export async function fetchFiles({ directory, paths, open: openRemote, signal }: Fetching): Promise<NotFetched[]> {
-  await mkdir(directory, { recursive: true })
+  await makeDirectories(directory)
   const left: NotFetched[] = []
   for (const path of paths) {
     try {

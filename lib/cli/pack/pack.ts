@@ -1,7 +1,7 @@
 /* Packs the files of `push` and `build` (select.ts) into an archive. */
 import { createHash } from 'node:crypto'
 import type { WriteStream } from 'node:fs'
-import { lstat, mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -10,7 +10,7 @@ import type { LastSource, ZipSource } from '../../core/archive/source.js'
 import { treeOf } from '../../core/archive/tree.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../core/archive/write.js'
 import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
-import { withWriteStream } from '../../base/files.js'
+import { makeDirectories, withWriteStream } from '../../base/files.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { EffectiveConfig, Flags } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
@@ -166,7 +166,7 @@ export async function placeForArchive(archivePath?: string): Promise<Place> {
     const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
     return { path, waiting: path, except: [path], discard, abandon: discard }
   }
-  await mkdir(dirname(archivePath), { recursive: true })
+  await makeDirectories(dirname(archivePath))
   const path = join(await realpath(dirname(archivePath)), basename(archivePath))
   const waiting = `${path}.part`
   const abandon = (): Promise<void> => rm(waiting, { force: true })

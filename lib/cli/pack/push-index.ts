@@ -13,10 +13,10 @@
  */
 import type { Client } from '../client/client.js'
 import { createHash } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { replaceFile } from '../../base/files.js'
+import { makeDirectories, replaceFile } from '../../base/files.js'
 import { locateHome } from '../../base/config/home.js'
 import type { SourceTree } from '../../core/archive/tree.js'
 import type { BaseEntry } from '../../base/shared/tree-delta.js'
@@ -184,7 +184,7 @@ export async function writeIndex(path: string, { entries, sources, treeSha256, w
   }
 
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await makeDirectories(dirname(path), 0o700)
     await replaceFile(path, pieces(), 0o600)
   } catch {
     // A read-only home: it only saves work.

@@ -57,6 +57,21 @@ t.test('serve warns about an address that other machines can reach', async t => 
   await server.warns(new RegExp(`warning: ${serverSays.reachable('0.0.0.0')}`))
 })
 
+t.test('serve refuses what an unset variable makes of an option, and options of a hub for none', async t => {
+  const cwd = t.testdir({})
+  const run = (...words: string[]) =>
+    svc(['serve', '--port', '0', ...words], { cwd, env: { SVC_HOME: join(cwd, 'home') } })
+  // Node would listen on every address of the machine.
+  t.match(await run('--host', ''), { code: 2, stderr: /--host is empty/ })
+  t.match(await run('--ready-file', ' '), { code: 2, stderr: /--ready-file is empty/ })
+  t.match(await run('--hub-name', 'a'), { code: 2, stderr: /--hub-name needs --store/ })
+  t.match(await run('--allow-http'), { code: 2, stderr: /--allow-http needs --store/ })
+  t.match(await svc(['serve'], { cwd, env: { SVC_HOME: '/' } }), {
+    code: 1,
+    stderr: /it is the root of the file system/
+  })
+})
+
 t.test('serve refuses a port, or a data directory, that is in use', async t => {
   const cwd = t.testdir({})
   const server = await startServeProcess(t, cwd)
