@@ -15,16 +15,8 @@ import { findQueuedRelease } from '../core/store/tables/fleet.js'
 import { rolloutAhead, rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { compareManifests, readManifest } from '../core/install/manifest.js'
 import { endBackground } from './scripts/script-processes.js'
-import {
-  Admission,
-  type ClientScripts,
-  type DeployRequest,
-  type PromoteRequest,
-  type RepairRequest,
-  type RollbackRequest,
-  type UndoRequest,
-  type Run
-} from './admission.js'
+import { Admission } from './admission.js'
+import { type ClientScripts, Requests } from './requests.js'
 import { createArchiveRemoval, prunableArchives, pruneArchives, retentionOf } from './retention.js'
 import { createConfirmation, createCorrection, createApprovals, createWaiting } from './user-actions.js'
 import { findStaleFiles, findUnrecordedFiles } from './strays.js'
@@ -38,8 +30,7 @@ import {
   type Received,
   type ReceiveOptions,
   type UploadFigures,
-  createIncremental,
-  type Reuse
+  createIncremental
 } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
@@ -93,7 +84,7 @@ export function createDeployer(needs: DeployNeeds) {
   const { ends, live, maintenance, ways, confirmation, approvals, correction } = parts
   return {
     ...arrivals(parts),
-    ...starts(parts),
+    ...pick(parts.requests, ['deploy', 'rollback', 'undo', 'repair', 'promote']),
     ...looks(parts),
     ...outputs(parts),
     ...lists(parts),
@@ -186,7 +177,7 @@ function createParts(needs: DeployNeeds) {
         restore: createRestore({ ...parts, turns })
       }
     }),
-    admission: new Admission({ ...parts, plans, runner, verifier }),
+    requests: new Requests({ ...parts, plans, verifier, admission: new Admission({ ...parts, runner }) }),
     maintenance: new Maintenances({ ...parts, turns }),
     resume: createResume({ ...parts, runner }),
     requeue: createRequeue({ ...parts, runner }),
@@ -250,29 +241,6 @@ function arrivals({ store, settings, clock, refuseWhenStopping, intake, incremen
     signers: signatures.signers,
     /** Returns the keys of `keys/allowed_signers`. See `Signatures`. */
     signersFile: signatures.signersFile
-  }
-}
-
-/** What queues a deployment. All is audited. */
-function starts({ admission }: Parts) {
-  return {
-    /**
-     * Keeps the archive, records the deployment as queued, and adds it to the queue. Resolves as soon as it is recorded.
-     * Writes the audit entry. Owns `received` from the call on: if it refuses, it removes the upload.
-     */
-    deploy: (received: Received & { reuse?: Reuse }, request: DeployRequest): Promise<Run> =>
-      admission.deploy(received, request),
-    /** Deploys the archive of `deployId` again. Refuses: unknown, unfinished, `no_archive`. */
-    rollback: (deployId: string, request: RollbackRequest): Promise<Run> => admission.rollback(deployId, request),
-    /** Undoes the last change of a project's target exactly. Refuses what `exactRange` refuses. */
-    undo: (projectId: string, request: UndoRequest): Promise<Run> => admission.undo(projectId, request),
-    /** Puts back the files of a project that are not as svc put them there. Refuses what `findRepair` refuses. */
-    repair: (projectId: string, request: RepairRequest): Promise<Run> => admission.repair(projectId, request),
-    /**
-     * Deploys the archive of another project's deployment. Refuses as `rollback`, and 409 `not_promotable`, `only_promotion`,
-     * `outside_window`.
-     */
-    promote: (projectId: string, request: PromoteRequest): Promise<Run> => admission.promote(projectId, request)
   }
 }
 

@@ -22,7 +22,7 @@ import { deploySays } from '../support/sentences/deploy.js'
 import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import { aProject } from '../core/store/stage.js'
 import { admin, deployStage, type DeployStage, never } from '../support/deploy-stage.js'
-import type { RepairRequest } from '../../lib/deploy/admission.js'
+import type { RepairRequest } from '../../lib/deploy/requests.js'
 import type { Project } from '../../lib/model/project.js'
 
 async function verify(
