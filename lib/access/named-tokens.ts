@@ -189,6 +189,26 @@ export class NamedTokens {
     return life.signal
   }
 
+  /**
+   * Returns a function that says whether a token was revoked, replaced or limited since. One that has expired was not, and
+   * neither was one whose earlier secret is still valid.
+   */
+  watch(id: string): () => boolean {
+    const rights = (): string | undefined => {
+      const { role, projectIds, allowedIps } = this.#byId.get(id)?.stored ?? {}
+      return JSON.stringify([role, projectIds, allowedIps])
+    }
+    const digests = this.validDigests(id)
+    const before = rights()
+    return () => {
+      const now = this.validDigests(id)
+      const known = this.#byId.get(id)
+      if (known === undefined || known.stored.revokedAt !== null || rights() !== before) return true
+      const hasExpired = this.#needs.clock.now() >= known.expiresAtMs
+      return !hasExpired && digests.length > 0 && !digests.some(digest => now.includes(digest))
+    }
+  }
+
   list(): AccessToken[] {
     const enrolled = enrolledTokens(this.#needs.store)
     return listTokens(this.#needs.store).map(stored => this.#view(stored, enrolled))

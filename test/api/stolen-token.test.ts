@@ -1,10 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
+import { setClock } from '../support/clock.js'
 import { treeMediaType } from '../../lib/core/archive/tree-wire.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { promisedRoutes } from '../support/access-rules.js'
-import { createClient, eventsOf, type FormFields } from '../support/client.js'
+import { createClient, eventsOf, formOf, type FormFields } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { treeBody } from '../support/planned.js'
 import { signIn } from '../support/session.js'
@@ -211,4 +216,46 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
     const trace = (await client.get(`/api/audit?tokenId=${id}&limit=500`)).body.items as Array<{ action: string }>
     t.ok(trace.length > 0 && trace.every(({ action }) => !/^(settings|token|project)\./.test(action)))
   })
+})
+
+t.test('an upload that arrives when its token ends deploys nothing', async t => {
+  const clock = setClock(Date.now())
+  const stage = await startServer(t, { clock })
+  const shop = await stage.createProject('shop')
+  const { client } = stage
+  const mint = async (name: string) => (await client.post('/api/tokens', { name, role: 'deployer' })).body
+  const file = { filename: 'a.zip', bytes: await zipOf({ a: 'a' }) }
+  const { contentType, body } = formOf([
+    ['projectId', shop.id],
+    ['file', file]
+  ])
+  /** Sends half of an upload, then does something, then sends the rest. */
+  const upload = async (token: string, meanwhile: () => unknown) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': contentType, 'content-length': body.length }
+    const sent = request(`${stage.url}/api/deploy/upload`, { method: 'POST', headers })
+    sent.write(body.subarray(0, body.length / 2))
+    // The head and the first half are there.
+    await sleep(200)
+    await meanwhile()
+    sent.end(body.subarray(body.length / 2))
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    return { status: answer.statusCode, text: await text(answer) }
+  }
+  const refused = { status: 401, text: /"code":"token_revoked"/ }
+  const revoked = await mint('revoked')
+  t.match(await upload(revoked.token, () => client.delete(`/api/tokens/${revoked.record.id}`)), refused)
+  const rotated = await mint('rotated')
+  t.match(await upload(rotated.token, () => client.post(`/api/tokens/${rotated.record.id}/rotate`, {})), refused)
+  const kept = await mint('kept')
+  const overlap = () => client.post(`/api/tokens/${kept.record.id}/rotate`, { overlapSeconds: 600 })
+  const limited = await mint('limited')
+  const other = await stage.createProject('other')
+  const limit = () => client.patch(`/api/tokens/${limited.record.id}`, { projectIds: [other.id] })
+  t.match(await upload(limited.token, limit), refused)
+  t.match(await upload(shop.token, () => client.post(`/api/projects/${shop.id}/token`)), refused)
+  t.same((await client.get('/api/logs')).body, [], 'nothing was deployed')
+  t.match(await upload(kept.token, overlap), { status: 200 }, 'its earlier secret is valid')
+  const late = await mint('late')
+  const pass = () => clock.advance(91 * 24 * 60 * 60_000)
+  t.match(await upload(late.token, pass), { status: 200, text: /"status":"success"/ }, 'one that expires finishes it')
 })
