@@ -1,6 +1,6 @@
 /* What a rollback or an undo would do (model/plan.ts). */
 
-import { isWaitingToBegin } from '../base/shared/api.js'
+import { isRefused, isWaitingToBegin } from '../base/shared/api.js'
 import { entriesOfArchive } from '../core/archive/archive-tree.js'
 import { openKept } from '../core/archive/pack-set.js'
 import { writeTree } from '../core/archive/tree-wire.js'
@@ -158,7 +158,17 @@ async function planOf(
   const { counts, paths, bytes, checks, expected } = compared
   const live = to === null ? null : describeLive(to)
   const partial = expected === null
+  problem ??= problemOf({ checks, counts, paths })
   return { success: true, mode, to: live, over, partial, baseline, counts, paths, bytes, checks, problem }
+}
+
+/** Returns what the comparison found that would refuse the rollback: its first failed check, or what is in the way. */
+function problemOf(compared: Pick<RollbackPlan, 'checks' | 'counts' | 'paths'>): RollbackPlan['problem'] {
+  if (!isRefused(compared)) return null
+  const [check] = compared.checks.filter(({ ok }) => !ok)
+  const [conflict] = compared.paths.conflicts
+  const code = check?.code ?? conflict?.code ?? 'target_changed'
+  return { code, message: check?.message ?? conflict?.message ?? 'Something in the target is in the way' }
 }
 
 async function exactly(

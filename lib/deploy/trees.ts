@@ -29,6 +29,7 @@ import { type PlacedDeployment, placedDeployments } from '../core/store/tables/d
 import { findProject, requireProject } from '../core/store/tables/projects.js'
 import { instantOf } from '../base/clock.js'
 import { Refusal } from '../base/errors.js'
+import { isFileAt } from '../base/files.js'
 import { isLink } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow, TreeSummary } from '../model/plan.js'
@@ -139,7 +140,7 @@ export class Trees {
   /** Removes the tree of a project that no longer exists. */
   async remove(projectId: string): Promise<void> {
     await this.#updates.get(projectId)?.catch(() => null)
-    await rm(this.#pathOf(projectId), { force: true })
+    await rm(this.#pathOf(projectId), { recursive: true, force: true })
   }
 
   /** Waits for the updates in progress, and ends idle threads. */
@@ -197,6 +198,8 @@ export class Trees {
     }
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     let isEmpty = known === null
+    // A file cannot be renamed over a directory.
+    if (isEmpty && !isFileAt(path)) await rm(path, { recursive: true, force: true })
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
       const { id: deployId, placed: sequence } = next.at(-1) ?? last

@@ -197,3 +197,22 @@ t.test('a plan says what the way back says whose list or archive is lost', async
   const gone = { code: 'no_archive', message: `Cannot promote deployment ${first.id}: its archive has been removed` }
   await t.rejects(deployer.promote(other.id, { from: first.id, actor: admin }), gone)
 })
+
+t.test('a plan says what in the target would refuse the way back', async t => {
+  const stage = await deployStage(t)
+  const { deployer } = stage
+  const project = await stage.addProject()
+  const first = await stage.deploy(project, { 'a.txt': 'one' })
+  await stage.deploy(project, { 'a.txt': 'two' })
+  await deployer.ownedTree(project.id)
+  rmSync(project.deployPath, { recursive: true })
+  mkdirSync(project.deployPath)
+  t.match(await deployer.planUndo(project.id, { signal: never }), { problem: { code: 'target_emptied' } })
+  t.match(await deployer.planUndo(project.id, { force: true, signal: never }), { problem: null })
+  const { status } = await (await deployer.undo(project.id, { actor: admin })).finished
+  t.equal(status, 'failed', 'it is so')
+  rmSync(project.deployPath, { recursive: true })
+  writeFileSync(project.deployPath, 'a file')
+  const asked = { mode: 'overlay', signal: never } as const
+  t.match(await deployer.planRollback(first.id, asked), { problem: { message: /is not a directory/ } })
+})

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createFiles } from '../../lib/deploy/files.js'
 import type { Project } from '../../lib/model/project.js'
@@ -118,6 +118,10 @@ t.test('a tree that is lost, damaged or of another history is made again', async
     t.strictSame(await owned(stage, project), right, what)
     t.equal(readFileSync(path, 'utf8'), text, what)
   }
+  rmSync(path)
+  mkdirSync(join(path, 'within'), { recursive: true })
+  t.strictSame(await owned(stage, project), right, 'a directory')
+  t.equal(readFileSync(path, 'utf8'), text)
   writeFileSync(path, text.slice(0, -100))
   const next = await stage.deploy(project, { 'x.txt': 'x' })
   t.equal((await owned(stage, project)).at(-1)?.since, next.id, 'a damaged tree does not stop a deployment')

@@ -241,7 +241,8 @@ async function* blocksOf(from: string | Uint8Array): AsyncGenerator<Buffer> {
       if (held.length > maxLineBytes) throw new UnusableTree(`${nameOf(from)} is damaged`)
     }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw new UnusableTree(`"${from}" does not exist`)
+    if (hasCode(error, 'ENOENT')) throw new UnusableTree(`"${from}" does not exist`)
+    if (hasCode(error, 'EISDIR')) throw new UnusableTree(`"${from}" is a directory`)
     throw error
   }
   if (held.length > 0) yield held
