@@ -2,7 +2,7 @@ import { unprintableIn } from '../base/text.js'
 import type { AccessRole } from '../model/access.js'
 import { maxMessageLength } from '../model/deployment.js'
 import { option, toggle, usage } from './command.js'
-import { durationOf } from './terminal/output.js'
+import { durationOf } from './terminal/words.js'
 
 /** The default name of the file of a server. */
 export const serverFileName = 'svc.server.json'

@@ -60,7 +60,7 @@ async function run(row: CommandRow, words: readonly string[], host: Host): Promi
   try {
     const { options, operands, wantsHelp } = parseArgs(words, command.options, command.operands)
     if (wantsHelp) {
-      const { renderCommand } = await import('./help.js')
+      const { renderCommand } = await import('./command-help.js')
       await output.write(renderCommand(row, command))
       return exitCodes.success
     }

@@ -9,7 +9,8 @@ import {
 } from '../model/rollout.js'
 import { formatBytes, takingPart } from '../base/shared/api.js'
 import { usage } from './command.js'
-import { type Paint, relativeTime, humanDuration } from './terminal/output.js'
+import type { Paint } from './terminal/output.js'
+import { relativeTime, humanDuration } from './terminal/words.js'
 import type { Column } from './terminal/columns.js'
 
 /* What the commands for nodes have in common: operands, labels, tables and lines. */

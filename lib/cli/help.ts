@@ -1,9 +1,8 @@
 /* The pages of all commands. That of one command is in command-help.ts, so that "svc --help" loads no more than it shows. */
-import { wrap } from './terminal/output.js'
-import { type Command, type OptionRow, shownFlag } from './command.js'
+import { wrap } from './terminal/words.js'
 
 /** Name and summary of a command. */
-interface HelpRow {
+export interface HelpRow {
   name: string
   summary: string
   /** The newer command that does the same. */
@@ -90,11 +89,11 @@ export function renderOverview(rows: readonly OverviewRow[], groups: Readonly<Re
 }
 
 /** Default width of a terminal. */
-const pageColumns = 80
+export const pageColumns = 80
 const longestLeft = 24
 
 /** Returns rows of two columns as lines. A left part that is too long has a line of its own. */
-function columns(rows: [string, string][], given?: number): string[] {
+export function columns(rows: [string, string][], given?: number): string[] {
   const width = given ?? Math.min(longestLeft, Math.max(...rows.map(([left]) => left.length)))
   const indent = ' '.repeat(width + 4)
   return rows.map(([left, right]) => {
@@ -107,65 +106,4 @@ function columns(rows: [string, string][], given?: number): string[] {
 function withoutAliases(summary: string): string {
   const at = summary.indexOf(' (alias')
   return at === -1 ? summary : summary.slice(0, at)
-}
-
-/** Returns the page of `svc <command> --help`, generated from the tables of the command. */
-export function renderCommand(row: HelpRow, command: Command): string {
-  const operands = Object.entries(command.operands)
-  const options = Object.entries(command.options)
-  const words = operands
-    .map(([name, { required, repeatable }]) => (required ? ` <${name}>` : ` [${name}]`) + (repeatable ? '...' : ''))
-    .join('')
-  const lines = [`svc ${row.name}: ${row.summary}`, '', `Usage: svc ${row.name}${words} [options]`, '']
-  if (row.now !== undefined) lines.push(`The newer name is "svc ${row.now}". Both stay.`, '')
-  if (operands.length > 0)
-    lines.push('Operands:', ...columns(operands.map(([name, operand]) => [name, operand.help])), '')
-  lines.push('Options:', ...columns([...options.map(describe), ['-h, --help', 'show this page']]), '')
-  if (command.details !== undefined)
-    lines.push(...paragraphs(command.details).flatMap(text => [...wrap(text, pageColumns), '']))
-  lines.push(command.examples.length > 1 ? 'Examples:' : 'Example:')
-  for (const [line, what] of command.examples)
-    lines.push(...commandLine(`svc ${line}`), ...indented(wrap(what, pageColumns - 6), 6))
-  return `${lines.join('\n')}\n`
-}
-
-function describe([flag, row]: [string, OptionRow]): [string, string] {
-  const name = row.value ?? row.choices?.join('|') ?? 'value'
-  const value =
-    row.type === 'switch'
-      ? ''
-      : row.bare === undefined
-        ? ` <${name}>`
-        : row.choices === undefined
-          ? `[=${name}]`
-          : ` [${name}]`
-  const left = `${row.alias === undefined ? '' : `-${row.alias}, `}${shownFlag(flag, row)}${value}`
-  const notes = [
-    row.repeatable ? 'repeatable' : '',
-    row.type !== 'switch' && row.default !== undefined && row.default !== '' ? `default ${row.default}` : '',
-    row.maximum === undefined ? '' : `at most ${row.maximum}`
-  ].filter(Boolean)
-  return [left, notes.length === 0 ? row.help : `${row.help} (${notes.join(', ')})`]
-}
-
-/** Splits `details` into paragraphs at blank lines. Any other line break becomes a space. */
-function paragraphs(text: string): string[] {
-  return text.split(/\n{2,}/).map(paragraph => paragraph.replaceAll('\n', ' '))
-}
-
-/** Breaks a long command line with backslashes, as a shell accepts it. An option stays on the line of its value. */
-function commandLine(line: string): string[] {
-  const words = line.match(/(?:--\S+ (?=[^-|]))?(?:"[^"]*"|[^ "])+/g) ?? []
-  const lines: string[] = []
-  for (const word of words) {
-    const last = lines.at(-1)
-    if (last !== undefined && last.length + 1 + word.length <= pageColumns - 4)
-      lines[lines.length - 1] = `${last} ${word}`
-    else lines.push(last === undefined ? `  ${word}` : `    ${word}`)
-  }
-  return lines.map((text, at) => (at === lines.length - 1 ? text : `${text} \\`))
-}
-
-function indented(lines: readonly string[], columns: number): string[] {
-  return lines.map(line => ' '.repeat(columns) + line)
 }

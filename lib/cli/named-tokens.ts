@@ -8,7 +8,7 @@ import { isSameName } from '../model/project.js'
 import { findProject, nearOr } from './client/named-project.js'
 import { type AdminOptions, openAdmin } from './client/session.js'
 import { type Context, option } from './command.js'
-import { relativeTime } from './terminal/output.js'
+import { relativeTime } from './terminal/words.js'
 
 /** The operand of the commands for one token. */
 export const tokenOperand = { required: true, help: 'name or id of the token' } as const

@@ -3,7 +3,8 @@ import { countOf, grouped, oneLine } from '../base/text.js'
 import { changesAnything, type DriftedFile, type PlanAnswer } from '../model/plan.js'
 import { isRefused, formatBytes } from '../base/shared/api.js'
 import { exitCodes } from './command.js'
-import { type Paint, relativeTime, wrap } from './terminal/output.js'
+import type { Paint } from './terminal/output.js'
+import { relativeTime, wrap } from './terminal/words.js'
 import { cutToWidth } from './terminal/columns.js'
 
 /** How to print a plan. */

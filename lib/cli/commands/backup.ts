@@ -16,7 +16,8 @@ import { runningOwner } from '../client/local.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { sharedOptions } from '../common-options.js'
-import { withProgress, humanDuration } from '../terminal/output.js'
+import { withProgress } from '../terminal/output.js'
+import { humanDuration } from '../terminal/words.js'
 import { withInterrupts } from '../terminal/prompt.js'
 
 /** The commands for backups of the data directory. */

@@ -19,7 +19,7 @@ import { loadConfiguration } from '../client/session.js'
 import { type Context, defineCommand, exitCodes, type Family, option, toggle, usage, type Command } from '../command.js'
 import { sharedOptions } from '../common-options.js'
 import { readSecret } from '../terminal/prompt.js'
-import { splitList } from '../terminal/output.js'
+import { splitList } from '../terminal/words.js'
 import { readVersion } from '../../base/config/version.js'
 import { telemetryState, type TelemetryState } from '../../operate/telemetry/telemetry.js'
 

@@ -7,7 +7,7 @@ import { openNamed, openProjectAsAdmin, type ProjectWish } from '../client/sessi
 import { type Context, defineCommand, exitCodes, type Family, toggle, usage } from '../command.js'
 import { adminDetails, adminOptions, projectOperand, sharedOptions } from '../common-options.js'
 import { canAsk, mustAsk, readSecret } from '../terminal/prompt.js'
-import { relativeTime, splitList } from '../terminal/output.js'
+import { relativeTime, splitList } from '../terminal/words.js'
 
 /** Options that the commands of `svc env` share. */
 const variableOptions = { project: { ...sharedOptions.project, help: projectOperand.help }, ...adminOptions } as const

@@ -23,7 +23,7 @@ import {
 import { handOver, outOption } from '../named-tokens.js'
 import { isLocalAddress } from '../project-options.js'
 import { confirmation, readTokenOption } from '../terminal/prompt.js'
-import { minuteOf, splitList } from '../terminal/output.js'
+import { minuteOf, splitList } from '../terminal/words.js'
 import { resolve } from 'node:path'
 import { systemClock } from '../../base/clock.js'
 import { reasonOf, Refusal } from '../../base/errors.js'

@@ -12,7 +12,7 @@ import { type Context, defineCommand, exitCodes, type Family, option, toggle, us
 import { adminDetails, adminOptions, sharedOptions } from '../common-options.js'
 import { projectIdsOf, projectsOption } from '../named-tokens.js'
 import { confirmation } from '../terminal/prompt.js'
-import { minuteOf } from '../terminal/output.js'
+import { minuteOf } from '../terminal/words.js'
 
 /** The commands for keys that sign releases. */
 export const commands = {

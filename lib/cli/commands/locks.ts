@@ -6,7 +6,7 @@ import { lockSentence, type Maintenance, ownerWords } from '../../model/marks.js
 import { type AdminOptions, openAdmin, openNamed, openProject } from '../client/session.js'
 import { type Context, defineCommand, type Family, option, toggle, usage } from '../command.js'
 import { durationOption, projectOperand, projectDetails, serverOptions } from '../common-options.js'
-import { minuteOf, relativeTime } from '../terminal/output.js'
+import { minuteOf, relativeTime } from '../terminal/words.js'
 import type { Given } from '../../api/map/routes.js'
 
 /** Options of the commands that place and remove locks. */

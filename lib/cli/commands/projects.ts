@@ -29,7 +29,8 @@ import {
 } from '../project-options.js'
 import { originWords, paintStatus, projectState, shownMessage } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
-import { relativeTime, humanDuration, type Output } from '../terminal/output.js'
+import type { Output } from '../terminal/output.js'
+import { relativeTime, humanDuration } from '../terminal/words.js'
 import { distanceWords } from '../../base/shared/distance.js'
 import type { Family as ProjectFamily, FamilyMember } from '../../model/family.js'
 

@@ -19,7 +19,7 @@ import {
   timeOption
 } from '../common-options.js'
 import { fetchReceipt, fetchReceipts, listText, readReceiptFiles, treeFaults } from '../receipt-file.js'
-import { stampedName } from '../terminal/output.js'
+import { stampedName } from '../terminal/words.js'
 import { projectIdFor } from '../audit/report.js'
 
 const fileMode = 0o644

@@ -19,7 +19,7 @@ import {
 import { exactOptions, runAndReport, showRollback, undoLast } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
-import { relativeTime } from '../terminal/output.js'
+import { relativeTime } from '../terminal/words.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { findProject } from '../client/named-project.js'
 import {

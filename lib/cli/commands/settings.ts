@@ -15,7 +15,7 @@ import { readSecret, confirmation, mustAsk } from '../terminal/prompt.js'
 import { isSameName } from '../../model/project.js'
 import { projectNamesOf, nearOr } from '../client/named-project.js'
 import { projectIdsOf, projectsOption, scopeOf } from '../named-tokens.js'
-import { splitList } from '../terminal/output.js'
+import { splitList } from '../terminal/words.js'
 
 /** A setting of the server with its value. */
 interface Setting {

@@ -22,7 +22,8 @@ import { runAndReport } from '../exact-run.js'
 import { driftLines, planExitCodes } from '../plan-view.js'
 import { confirmation, withInterrupts } from '../terminal/prompt.js'
 import { readNdjson, streamBroken } from '../client/answer.js'
-import { withProgress, humanDuration } from '../terminal/output.js'
+import { withProgress } from '../terminal/output.js'
+import { humanDuration } from '../terminal/words.js'
 
 /** Options of `svc files` that belong to one of its ways to work. */
 const repairOptions = {

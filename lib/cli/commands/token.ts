@@ -27,7 +27,7 @@ import {
   findNamedToken
 } from '../named-tokens.js'
 import { confirmation, askSecret, mustAsk, readTokenOption } from '../terminal/prompt.js'
-import { minuteOf } from '../terminal/output.js'
+import { minuteOf } from '../terminal/words.js'
 import { checkNewToken, strongToken, weaknessOf } from '../../access/admin-token.js'
 import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'

@@ -30,7 +30,8 @@ import {
   usage
 } from '../command.js'
 import { packOptions, sharedOptions, adminDetails, adminOptions, deploymentOperand } from '../common-options.js'
-import { withProgress, humanDuration, splitList, stampedName } from '../terminal/output.js'
+import { withProgress } from '../terminal/output.js'
+import { humanDuration, splitList, stampedName } from '../terminal/words.js'
 import { withInterrupts, confirmation } from '../terminal/prompt.js'
 import { requireDatabase, withLocalApi } from '../client/opened.js'
 import { openAdmin } from '../client/session.js'

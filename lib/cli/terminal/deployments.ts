@@ -5,7 +5,8 @@ import type { ProjectStatus, ShownProject } from '../../model/project.js'
 import { type Provenance, shortCommit } from '../../model/provenance.js'
 import type { Marks, Waiting } from '../../model/marks.js'
 import { type Column, cutToWidth } from './columns.js'
-import { type Paint, localTime, relativeTime } from './output.js'
+import type { Paint } from './output.js'
+import { localTime, relativeTime } from './words.js'
 import { plainText } from './terminal-text.js'
 
 /** Maximum width of a message in columns. The record contains the whole message. */

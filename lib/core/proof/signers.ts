@@ -92,8 +92,8 @@ export function faultOfSbom(statement: Statement, sbomSha256: string | null): Re
 }
 
 /*
- * Signatures of a statement, of any kind: of `ssh-keygen -Y sign` (sshsig.ts), of minisign (minisign.ts), or in an envelope
- * (dsse.ts), whose payload may be left out: it is the statement.
+ * Signatures of a statement, of any kind: of `ssh-keygen -Y sign` or minisign (signature-formats.ts), or in an envelope
+ * (statement.ts), whose payload may be left out: it is the statement.
  */
 
 /** One signature. */
