@@ -172,7 +172,11 @@ function change({ base, random }: Stage): void {
   if (random.below(3) > 0) return
   const bytes = Buffer.alloc(largeBytes)
   for (let at = 0; at < largeBytes; at += 4) bytes.writeUInt32LE(random.below(2 ** 32), at)
-  writeFileSync(place(`large-${random.below(2)}`), bytes)
+  const large = place(`large-${random.below(2)}`)
+  const before = existsSync(large) && random.below(2) === 0 ? readFileSync(large) : bytes
+  // Half of the new ones differ from the earlier ones in a part only.
+  if (before !== bytes) bytes.copy(before, random.below(largeBytes), 0, 1000)
+  writeFileSync(large, before)
 }
 
 /** Returns what the client does next. Both projects are pushed first. */
