@@ -1,6 +1,7 @@
 import { STATUS_CODES, type IncomingMessage } from 'node:http'
+import { gunzipSync } from 'node:zlib'
 import { readAtMost } from '../../base/async.js'
-import { Refusal, type RefusalKind } from '../../base/errors.js'
+import { hasCode, Refusal, type RefusalKind } from '../../base/errors.js'
 import { pause } from '../../base/clock.js'
 import { createEventReader, createLineReader, type ServerEvent } from '../../base/shared/api.js'
 
@@ -133,11 +134,17 @@ export function notSvc(answer: Answer, address: string): Refusal {
   )
 }
 
-/** Reads the whole body as text. Refuses (`too_large`) a body of more than `limitBytes`. */
+/** Reads the whole body as text; one that is compressed with gzip is inflated. Refuses (`too_large`) more than `limitBytes`. */
 export async function readText(answer: Answer, limitBytes: number): Promise<string> {
   const sentence = `The answer of the server is larger than ${limitBytes} bytes`
   const tooLong = () => new Refusal('too_large', 'answer_too_large', sentence)
-  return (await readAtMost(answer, { maxBytes: limitBytes, tooLong })).toString()
+  const body = await readAtMost(answer, { maxBytes: limitBytes, tooLong })
+  if (answer.headers['content-encoding'] !== 'gzip') return body.toString()
+  try {
+    return gunzipSync(body, { maxOutputLength: limitBytes }).toString()
+  } catch (error) {
+    throw hasCode(error, 'ERR_BUFFER_TOO_LARGE') ? tooLong() : streamBroken()
+  }
 }
 
 /** Parses JSON. Returns undefined if `text` is not JSON. */

@@ -1,4 +1,5 @@
 import { PassThrough } from 'node:stream'
+import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import {
   isUnknownRoute,
@@ -11,7 +12,7 @@ import {
   readNdjson
 } from '../../../lib/cli/client/answer.js'
 
-function answerOf(statusCode: number, body = '', headers: Record<string, string> = {}) {
+function answerOf(statusCode: number, body: string | Buffer = '', headers: Record<string, string> = {}) {
   const socket = {
     isDestroyed: false,
     destroy: () => {
@@ -107,6 +108,10 @@ t.test('explains the response of a proxy or of another server', async t => {
 t.test('limits the size of a response body', async t => {
   t.equal(await readText(answerOf(200, 'four').answer, 4), 'four')
   await t.rejects(readText(answerOf(200, 'five!').answer, 4), { code: 'answer_too_large' })
+  const packed = (text: string, bytes = gzipSync(text)) => answerOf(200, bytes, { 'content-encoding': 'gzip' }).answer
+  t.equal(await readText(packed('x'.repeat(100)), 100), 'x'.repeat(100), 'also of one that is compressed')
+  await t.rejects(readText(packed('x'.repeat(101)), 100), { code: 'answer_too_large' })
+  await t.rejects(readText(packed('', gzipSync('text').subarray(0, 20)), 100), { code: 'stream_broken' })
   t.equal(parseJson('{'), undefined)
   t.strictSame(parseJson('[1]'), [1])
 })
