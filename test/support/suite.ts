@@ -5,6 +5,7 @@ import { env, execPath, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { bare } from './bare.js'
+import { inMemory } from './in-memory.js'
 import { newDatabase } from './new-database.js'
 import { isThorough } from './thorough.js'
 import { processorSeconds } from './processor-time.js'
@@ -106,8 +107,8 @@ function grouped(): string[][] {
 process.umask(0o022)
 t.jobs = Number(jobs)
 t.setTimeout(0)
-const database = resolve('.tap/new.db')
-mkdirSync('.tap', { recursive: true })
+const [database, fixtures] = [resolve('.tap/new.db'), resolve('.tap/fixtures')]
+mkdirSync(fixtures, { recursive: true })
 writeFileSync(database, await newDatabase())
 const shared = mkdtempSync(join(tmpdir(), 'svc-'))
 chmodSync(shared, 0o755)
@@ -126,7 +127,8 @@ function temporaryOf(group: number): string {
 let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
 for (const [index, group] of grouped().entries()) {
-  const run = t.spawn(...bare(execPath, [groupProgram, ...group]), {
+  const temporary = temporaryOf(index)
+  const run = t.spawn(...inMemory(temporary, fixtures, bare(execPath, [groupProgram, ...group])), {
     name: `group of ${group.length}, from ${group[0]}`,
     buffered: true,
     timeout: timeoutSeconds * 1000 * group.length,
@@ -137,7 +139,7 @@ for (const [index, group] of grouped().entries()) {
       TAP_TIMEOUT: String(timeoutSeconds),
       NEW_DATABASE: database,
       BEGUN_COMMANDS: join(shared, 'begun'),
-      TMPDIR: temporaryOf(index)
+      TMPDIR: temporary
     }
   })
   runs.push(run)

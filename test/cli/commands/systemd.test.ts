@@ -139,8 +139,10 @@ t.test('a name cannot add a line to the unit', async t => {
 const sandbox = `
 set -e
 mount --make-rprivate /
+disk=$(findmnt -n -o TARGET -T "$1")
 for path in $WRITABLE; do mount --bind "$path" "$path"; done
-mount -o remount,bind,ro /
+# The whole system, as ProtectSystem=strict: also the disk of the tests.
+for place in / "$disk"; do mount -o remount,bind,ro "$place"; done
 mount -t tmpfs tmpfs /var/tmp
 cd "$1"; shift
 exec setpriv --no-new-privs --bounding-set=-all$CAPABILITIES --inh-caps=-all "$@"
