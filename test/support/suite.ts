@@ -46,6 +46,12 @@ const usual: ReadonlyArray<[files: RegExp, seconds: number]> = [
 const waiting = /\/(browser|cluster)\/|\/(benches|push-broken)\./
 /** Size of a group. Starting one takes a third of a second, and that of a browser two; small ones spread better. */
 const [groupSeconds, browserGroupSeconds] = [30, 90]
+/**
+ * V8 begins with a heap of a few megabytes, and cleans the whole of it at each small growth: a sixth of a group's
+ * processor time. What measures memory starts as svc does.
+ */
+const roomy = ['--initial-old-space-size=200', '--min-semi-space-size=8']
+const ofMemory = /memoryUsage|[hH]eap|\bgc\b/
 const groupProgram = fileURLToPath(new URL('group.js', import.meta.url))
 
 /**
@@ -58,6 +64,7 @@ const [jobs, ...files] = process.argv.slice(2)
 
 const isOfBrowser = (file: string): boolean => file.includes('/browser/')
 const isAlone = (file: string): boolean => ofProcess.test(readFileSync(file, 'utf8'))
+const measuresMemory = (file: string): boolean => ofMemory.test(readFileSync(file, 'utf8'))
 
 const secondsOf = (file: string): number => usual.find(([files]) => files.test(file))?.[1] ?? 1
 const sum = (files: readonly string[]): number => files.reduce((seconds, file) => seconds + secondsOf(file), 0)
@@ -128,7 +135,8 @@ let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
 for (const [index, group] of grouped().entries()) {
   const temporary = temporaryOf(index)
-  const run = t.spawn(...inMemory(temporary, fixtures, bare(execPath, [groupProgram, ...group])), {
+  const flags = group.some(measuresMemory) ? [] : roomy
+  const run = t.spawn(...inMemory(temporary, fixtures, bare(execPath, [...flags, groupProgram, ...group])), {
     name: `group of ${group.length}, from ${group[0]}`,
     buffered: true,
     timeout: timeoutSeconds * 1000 * group.length,
