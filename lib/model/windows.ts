@@ -141,7 +141,19 @@ function momentsOf(localMs: number, format: Intl.DateTimeFormat): number[] {
   let first = Math.min(...guesses)
   // The local time does not exist: what follows is the end of the hour that was left out.
   while (first < last && localMsOf(first, format) < localMs) first = nextQuarter(first)
-  return [first, last]
+  // On the day of a change, the other guess is half an hour or an hour off for the times that come once.
+  return localMsOf(last, format) === localMs ? [first, last] : [first]
+}
+
+/** Returns the moments of a local day at which its clock is set: it may be set into the middle of a window. */
+function changesOn(midnight: number, format: Intl.DateTimeFormat): number[] {
+  const [from, to] = [midnight, midnight + dayMs].map(localMs => momentsOf(localMs, format)[0] as number)
+  if (from === undefined || to === undefined || to - from === dayMs) return []
+  const moments: number[] = []
+  for (let ms = nextQuarter(from - 1); ms < to; ms = nextQuarter(ms)) {
+    if (localMsOf(ms, format) - localMsOf(ms - quarterMs, format) !== quarterMs) moments.push(ms)
+  }
+  return moments
 }
 
 function nextQuarter(ms: number): number {
@@ -183,11 +195,14 @@ function nextOpening(windows: Windows, ms: number, format: Intl.DateTimeFormat):
   // A freeze ends at midnight, also in the middle of a window.
   const opens = [...new Set([0, ...windows.allow.map(({ from }) => minutesOf(from))])].sort((a, b) => a - b)
   for (let day = 0; day < searchedDays; day++) {
-    for (const minutes of opens) {
-      const moments = momentsOf(midnight + day * dayMs + minutes * 60_000, format)
-      const at = moments.find(each => each > ms && closedAt(windows, localMsOf(each, format)) === null)
-      if (at !== undefined) return at
-    }
+    const from = midnight + day * dayMs
+    const moments = [
+      ...opens.flatMap(minutes => momentsOf(from + minutes * 60_000, format)),
+      ...changesOn(from, format)
+    ]
+    // Of two windows in an hour that comes twice, the later one opens before the first one opens again.
+    const at = moments.filter(each => each > ms && closedAt(windows, localMsOf(each, format)) === null)
+    if (at.length > 0) return Math.min(...at)
   }
   return null
 }

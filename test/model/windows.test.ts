@@ -102,19 +102,27 @@ t.test('the next opening is the first open moment, whatever the zone', async t =
     ['Europe/Berlin', '2026-03-25', '2026-04-02'],
     ['America/New_York', '2026-03-04', '2026-03-12'],
     ['Asia/Kolkata', '2026-03-25', '2026-04-02'],
-    ['Australia/Lord_Howe', '2026-04-01', '2026-04-09']
+    ['Australia/Lord_Howe', '2026-04-03', '2026-04-06'],
+    ['Australia/Lord_Howe', '2026-10-02', '2026-10-05'],
+    ['Europe/Berlin', '2026-10-23', '2026-10-26'],
+    ['America/New_York', '2026-10-30', '2026-11-02'],
+    ['America/Havana', '2026-10-30', '2026-11-02'],
+    ['Africa/Casablanca', '2026-02-13', '2026-02-16']
   ] as const
   for (const [tz, from, to] of weeks) {
     const windows: Windows = {
       allow: [
-        { days: 'sat-sun', from: '01:30', to: '02:30' },
+        // Before a change, in an hour that comes twice or not at all, and one into whose middle a clock is set back.
+        { days: 'sat-sun', from: '00:15', to: '00:45' },
+        { days: 'sat-sun', from: '01:30', to: '02:15' },
+        { days: 'sat-sun', from: '02:45', to: '03:00' },
         { days: 'wed', from: '23:00', to: '00:30' }
       ],
       freeze: [{ from: '2026-03-26', to: '2026-03-26', reason: 'audit' }],
       tz
     }
     const wrong: string[] = []
-    const step = 30 * 60_000
+    const step = 15 * 60_000
     // Walks back from the end, so that the next open quarter of an hour is known.
     let next: number | null = null
     for (let ms = Date.parse(to); ms > Date.parse(from); ms -= step) {
