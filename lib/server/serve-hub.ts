@@ -10,7 +10,7 @@ import { Forwarder } from '../cluster/forward.js'
 import { createHubReader, createHubClient, type HubClient } from '../cluster/forwarded.js'
 import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
 import type { ReplicatedStore } from '../cluster/replicated-store.js'
-import { newestStartMs, unfinishedDeployments } from '../core/store/tables/deployments.js'
+import { isDeploying, newestStartMs } from '../core/store/tables/deployments.js'
 import type { Auth, Caller } from '../access/bearer.js'
 import { createListener, viewOf } from './listener.js'
 import { createReload } from './report.js'
@@ -236,7 +236,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
       get services() {
         return terms.current().services
       },
-      isDeploying: () => unfinishedDeployments(store).length > 0,
+      isDeploying: () => isDeploying(store),
       reload: createReload(renewing === null ? [entrance.reload] : [entrance.reload, renewing.reload], report),
       stop: createStop({ http: server, terms, store, owner, stopCutting, mirror, ending })
     }

@@ -243,7 +243,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       adminToken,
       services,
       localSocket: owner.path,
-      isDeploying: () => rest.unfinishedDeployments(store).length > 0,
+      isDeploying: () => rest.isDeploying(store),
       reload,
       stop: createStop({ http, services, end, store, owner, telemetry, reported })
     }

@@ -32,6 +32,9 @@ export interface Asked {
   tokenFrom: string | null
 }
 
+/** What svc answers for a route that it does not have. Version 1.0 has other words before the colon. */
+const unknownRoute = /^[A-Z][a-z ]{1,40}: ([A-Z]+ \/api\/\S*)$/
+
 /**
  * Returns the refusal for an answer that is not a success. If svc sent the answer, this is its own sentence. Otherwise
  * a proxy or another program sent it, and the sentence explains the likely cause.
@@ -51,7 +54,13 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
   if (value != null && typeof said === 'string') {
     const retryAfterSeconds = Number(answer.headers['retry-after']) || undefined
     const code = typeof value.code === 'string' ? value.code : `http_${status}`
-    const sentence = status === 401 && tokenFrom !== null ? `${said} (the token came from ${tokenFrom})` : said
+    const route = status === 404 ? unknownRoute.exec(said)?.[1] : undefined
+    const sentence =
+      route !== undefined
+        ? `The server does not know ${route}: it may be older than this svc. Update the server`
+        : status === 401 && tokenFrom !== null
+          ? `${said} (the token came from ${tokenFrom})`
+          : said
     return new Refusal(kind, code, sentence, {
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       ...(typeof value.field === 'string' && { field: value.field })

@@ -103,7 +103,7 @@ export const commands = {
       context.output.list(json, items, {
         empty: 'No entries.',
         columns: [
-          { header: 'NUMBER', cell: ({ seq }) => (seq === null ? '-' : String(seq)), drop: 'first' },
+          { header: 'NUMBER', cell: ({ seq }) => String(seq ?? '-'), drop: 'first' },
           { header: 'TIME', cell: ({ at }) => `${at.slice(0, 19).replace('T', ' ')}Z` },
           { header: 'ACTOR', cell: ({ actor }) => actorText(actor, nameOf), shrinkTo: 8 },
           { header: 'ADDRESS', cell: ({ ip }) => ip ?? '-', drop: 'first' },

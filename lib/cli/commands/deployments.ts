@@ -68,7 +68,9 @@ export const commands = {
       const rollout = await newestRollout(client, deployments)
       // A deploy token knows only what a push needs.
       const releases =
-        'token' in project ? (await client.call('GET /api/projects/:id/overview', { id: projectId })).releases : []
+        'token' in project
+          ? ((await client.call('GET /api/projects/:id/overview', { id: projectId })).releases ?? [])
+          : []
       const isFiltered = branch !== undefined || commit !== undefined
       const good = isFiltered ? undefined : deployments.find(({ status }) => status === 'success')
       const components = good === undefined ? null : await componentCount(client, good.id)

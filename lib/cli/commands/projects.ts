@@ -202,6 +202,7 @@ export const commands = {
       const { client } = await openAdmin(context, options)
       const { id } = await findProject(client, operands.project)
       const { project } = await client.call('PUT /api/projects/:id', { id, body: fields as never })
+      refuseIgnored(fields, project)
       context.output.result(
         options.json,
         withMaskedToken(project),
@@ -421,4 +422,13 @@ function promotionOf(families: readonly ProjectFamily[]): { from: string; to: st
     )
   )
   return found.length === 1 ? (found[0] ?? null) : null
+}
+
+/** Refuses (`invalid`, server_too_old) an older server, which ignores fields that it does not know. */
+function refuseIgnored(fields: object, project: object): void {
+  const ignored = Object.keys(fields).filter(key => !(key in project))
+  if (ignored.length === 0) return
+  const rest = ignored.length < Object.keys(fields).length ? 'The rest was changed' : 'Nothing was changed'
+  const sentence = `The server does not know ${ignored.join(', ')}: it is older than this svc. ${rest}. Update the server`
+  throw new Refusal('invalid', 'server_too_old', sentence)
 }

@@ -105,6 +105,20 @@ t.test('explains the response of a proxy or of another server', async t => {
   t.ok(socket.isDestroyed)
 })
 
+t.test('a route that an older server does not have is named, and a record that is missing is not', async t => {
+  for (const [said, message] of [
+    ['Not found: GET /api/components', /^The server does not know GET \/api\/components: it may be older/],
+    ['There is no such address: PUT /api/projects/p/lock', /^The server does not know PUT \/api\/projects\/p\/lock: /],
+    ['Project not found: "shop"', /^Project not found: "shop"$/],
+    ['Not found: GET /other', /^Not found: GET \/other$/]
+  ] as const) {
+    const { answer } = answerOf(404, JSON.stringify({ success: false, error: said, code: 'not_found' }))
+    const refusal = await refusalOf(answer, asked)
+    t.match(refusal, { code: 'not_found', message }, said)
+    t.ok(isUnknownRoute(refusal))
+  }
+})
+
 t.test('limits the size of a response body', async t => {
   t.equal(await readText(answerOf(200, 'four').answer, 4), 'four')
   await t.rejects(readText(answerOf(200, 'five!').answer, 4), { code: 'answer_too_large' })

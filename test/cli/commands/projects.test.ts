@@ -1,4 +1,6 @@
 import t from 'tap'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
@@ -265,4 +267,42 @@ t.test('without families', async t => {
     input: server.adminToken
   })
   t.match(found, { code: 0, stdout: '', stderr: /No two projects are of one application/ })
+})
+
+t.test('a server of 1.0, which knows less', async t => {
+  const project = { id: 'proj_a', name: 'shop', env: 'production', deployPath: '/srv/shop', status: 'idle', token: 'x' }
+  const entry = {
+    at: '2026-11-22T10:00:00.000Z',
+    actor: 'admin',
+    ip: null,
+    action: 'auth.login',
+    ok: true,
+    projectId: null
+  }
+  const answers: Record<string, unknown> = {
+    '/api/projects': [project],
+    '/api/projects/proj_a': project,
+    '/api/projects/proj_a/overview': { live: null },
+    '/api/logs': [],
+    '/api/audit': { items: [entry], total: 1 }
+  }
+  const server = createServer((request, response) => {
+    const path = (request.url ?? '').split('?')[0] as string
+    const isKnown = path in answers
+    const missing = { success: false, error: `There is no such address: GET ${path}`, code: 'not_found' }
+    const answer = request.method === 'PUT' ? { success: true, project } : isKnown ? answers[path] : missing
+    response.writeHead(isKnown ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const env = { SVC_SERVER_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, SVC_TOKEN: 'token' }
+  const run = (...words: string[]) => svc(words, { cwd: t.testdir({}), env })
+  t.match(await run('status', 'proj_a'), { code: 0, stdout: /Nothing has been deployed yet/ })
+  const audited = await run('audit', 'list')
+  t.match(audited, { code: 0, stdout: /^- +2026-11-22/m })
+  t.notMatch(audited.stdout, 'undefined')
+  const dropped = await run('projects', 'set', 'proj_a', '--name', 'shop', '--policy', 'prune=managed')
+  t.match(dropped, { code: 1, stderr: /does not know policy: it is older than this svc\. The rest was changed/ })
+  t.match(await run('projects', 'set', 'proj_a', '--name', 'shop'), { code: 0 })
+  t.match(await run('locks'), { code: 1, stderr: /The server does not know GET \/api\/locks: it may be older/ })
 })

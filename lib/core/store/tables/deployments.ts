@@ -256,6 +256,11 @@ export function unfinishedDeployments(db: Reader): DeploymentRow[] {
   return db.all(sql).map(readDeployment)
 }
 
+/** Whether a deployment is queued or running that waits for nobody: neither for a time nor for a decision. */
+export function isDeploying(db: Reader): boolean {
+  return unfinishedDeployments(db).some(({ heldFor }) => heldFor === null)
+}
+
 /** Returns the deployments that are held until somebody confirms them, or until they go back. */
 export function unconfirmedDeployments(db: Reader, projects?: ProjectScope): DeploymentRow[] {
   const wanted = among(equalities({ status: 'running', heldFor: 'confirm' }), 'projectId', projects)

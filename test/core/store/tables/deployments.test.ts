@@ -15,6 +15,7 @@ import {
   liveDeployment,
   newestOfEvery,
   placeDeployment,
+  isDeploying,
   unfinishedDeployments,
   updateDeployment
 } from '../../../../lib/core/store/tables/deployments.js'
@@ -131,6 +132,11 @@ t.test('joins pages by `before` without a gap and refuses an unknown id', async 
 t.test('lists unfinished deployments in order of arrival, and successes newest first', async t => {
   const store = await withRows(t, some)
   t.same(ids(unfinishedDeployments(store)), ['dep_5', 'dep_6'])
+  t.equal(isDeploying(store), true)
+  await store.write(tx => void tx.run("UPDATE deployments SET heldFor = 'schedule' WHERE status = 'queued'"))
+  t.equal(isDeploying(store), true)
+  await store.write(tx => void tx.run("UPDATE deployments SET heldFor = 'confirm' WHERE status = 'running'"))
+  t.equal(isDeploying(store), false, 'what waits for its time or for somebody does not deploy')
   t.equal(latestSuccessWithArchive(store, 'proj_a')?.id, 'dep_1')
   t.equal(latestSuccessWithArchive(store, 'proj_b'), undefined)
 })
