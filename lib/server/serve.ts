@@ -263,7 +263,7 @@ async function loadRest() {
     import('./services.js'),
     import('./begin.js'),
     import('./table.js'),
-    import('../operate/telemetry/telemetry.js'),
+    import('../operate/telemetry.js'),
     import('../core/store/tables/deployments.js'),
     import('../core/install/held.js')
   ])

@@ -29,7 +29,7 @@ import {
   entriesOf,
   periodOf,
   projectIdFor
-} from '../audit/report.js'
+} from '../audit-report.js'
 import type { Client } from '../client/client.js'
 import { noProject, projectNamesOf, whoami } from '../client/named-project.js'
 import { findNamedToken } from '../named-tokens.js'

@@ -21,7 +21,7 @@ import { sharedOptions } from '../common-options.js'
 import { readSecret } from '../terminal/prompt.js'
 import { splitList } from '../terminal/words.js'
 import { readVersion } from '../../base/config/version.js'
-import { telemetryState, type TelemetryState } from '../../operate/telemetry/telemetry.js'
+import { telemetryState, type TelemetryState } from '../../operate/telemetry.js'
 
 type Reader = (key: string, text: string) => unknown
 

@@ -20,7 +20,7 @@ import {
 } from '../common-options.js'
 import { fetchReceipt, fetchReceipts, listText, readReceiptFiles, treeFaults } from '../receipt-file.js'
 import { stampedName } from '../terminal/words.js'
-import { projectIdFor } from '../audit/report.js'
+import { projectIdFor } from '../audit-report.js'
 
 const fileMode = 0o644
 

@@ -18,7 +18,7 @@ import {
   type NamedSource,
   namedSources,
   type TailLine
-} from '../log/log-lines.js'
+} from '../log-lines.js'
 import { describeProject } from '../project-options.js'
 import { withInterrupts } from '../terminal/prompt.js'
 

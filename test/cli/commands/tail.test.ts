@@ -6,7 +6,7 @@ import { startCutProxy } from '../../support/cut-proxy.js'
 import { standInPm2 } from '../../support/pm2.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
-import type { LogApi, LogEvent, LogSearchRequest, NamedSource } from '../../../lib/cli/log/log-lines.js'
+import type { LogApi, LogEvent, LogSearchRequest, NamedSource } from '../../../lib/cli/log-lines.js'
 import { createPast, followLog, type PastNeeds } from '../../../lib/cli/commands/tail.js'
 
 t.test('tail', async t => {

@@ -1,13 +1,13 @@
 import type { SecureContext } from 'node:tls'
 import { randomUUID } from 'node:crypto'
 import { arch, platform } from 'node:os'
-import { type Clock, instantOf, elapsedOf } from '../../base/clock.js'
-import { type Environment, type GlobalConfig, type Home, readConfig, writeConfig } from '../../base/config/home.js'
-import type { TelemetryEvent, TelemetryReport, TelemetryCounts, TelemetryOverview } from '../../model/setting.js'
-import { parseHttpUrl, countOf } from '../../base/text.js'
-import type { Store } from '../../core/store/database.js'
-import { insertReport, readReports, trimReports } from '../../core/store/tables/server.js'
-import { Refusal } from '../../base/errors.js'
+import { type Clock, instantOf, elapsedOf } from '../base/clock.js'
+import { type Environment, type GlobalConfig, type Home, readConfig, writeConfig } from '../base/config/home.js'
+import type { TelemetryEvent, TelemetryReport, TelemetryCounts, TelemetryOverview } from '../model/setting.js'
+import { parseHttpUrl, countOf } from '../base/text.js'
+import type { Store } from '../core/store/database.js'
+import { insertReport, readReports, trimReports } from '../core/store/tables/server.js'
+import { Refusal } from '../base/errors.js'
 
 /** Whether and where reports are sent. There is no built-in address: by default nothing leaves the machine. */
 export interface TelemetryState {
@@ -66,7 +66,7 @@ export async function sendReport(request: ReportRequest): Promise<void> {
       os: platform(),
       arch: arch()
     }
-    const { post } = await import('../../http/outgoing/post.js')
+    const { post } = await import('../http/outgoing/post.js')
     await post(url, {
       headers: { 'user-agent': `svc/${version}` },
       body: JSON.stringify(report),

@@ -11,12 +11,12 @@ import {
   entriesOf,
   maxPage,
   periodOf
-} from '../../../lib/cli/audit/report.js'
-import type { Client } from '../../../lib/cli/client/client.js'
-import type { AuditEntry } from '../../../lib/model/audit.js'
-import { stubClient } from '../../support/stub-client.js'
-import { entryOf } from '../../../lib/core/audit/audit.js'
-import { auditActions } from '../../../lib/base/shared/audit.js'
+} from '../../lib/cli/audit-report.js'
+import type { Client } from '../../lib/cli/client/client.js'
+import type { AuditEntry } from '../../lib/model/audit.js'
+import { stubClient } from '../support/stub-client.js'
+import { entryOf } from '../../lib/core/audit/audit.js'
+import { auditActions } from '../../lib/base/shared/audit.js'
 
 const hostile = '=<script>alert("&")</script>'
 const report: Report = {

@@ -9,11 +9,11 @@ import {
   createLogApi,
   type LogApi,
   type LogEvent
-} from '../../../lib/cli/log/log-lines.js'
-import { createPaint } from '../../../lib/cli/terminal/output.js'
-import type { LogSource } from '../../../lib/model/log-source.js'
+} from '../../lib/cli/log-lines.js'
+import { createPaint } from '../../lib/cli/terminal/output.js'
+import type { LogSource } from '../../lib/model/log-source.js'
 import type * as http from 'node:http'
-import { clientOf } from '../../support/client-of.js'
+import { clientOf } from '../support/client-of.js'
 
 const all = { pattern: null, isRaw: false, least: undefined }
 const readAll = (

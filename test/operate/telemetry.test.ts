@@ -4,18 +4,13 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { ensureHome, type Environment, locateHome } from '../../../lib/base/config/home.js'
-import {
-  sendReport,
-  telemetryState,
-  createCollector,
-  createRateLimit
-} from '../../../lib/operate/telemetry/telemetry.js'
-import { makeSigned } from '../../support/certificates.js'
-import { setClock } from '../../support/clock.js'
-import { startReceiver } from '../../support/receiver.js'
-import { telemetryEvents, type TelemetryReport } from '../../../lib/model/setting.js'
-import { openStage } from '../../support/store.js'
+import { ensureHome, type Environment, locateHome } from '../../lib/base/config/home.js'
+import { sendReport, telemetryState, createCollector, createRateLimit } from '../../lib/operate/telemetry.js'
+import { makeSigned } from '../support/certificates.js'
+import { setClock } from '../support/clock.js'
+import { startReceiver } from '../support/receiver.js'
+import { telemetryEvents, type TelemetryReport } from '../../lib/model/setting.js'
+import { openStage } from '../support/store.js'
 
 const never = new AbortController().signal
 
