@@ -142,6 +142,23 @@ t.test('a large file: its end at once, any place of it, a search of all of it', 
   await line(0).waitFor()
   await page.evaluate('document.querySelector("svc-log .scroll").scrollTop = 1e9')
   await holds(page, '/items.(3[1-9]\\d\\d)\\?/.test(document.querySelector("svc-log .lines").textContent)')
+  // The two places have no line in common.
+  const drawn = (await page.evaluate(`(async () => {
+    const scroll = document.querySelector('svc-log .scroll')
+    const frame = () => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)))
+    scroll.scrollTop = 0
+    for (let at = 0; at < 4; at++) await frame()
+    const counts = []
+    const observer = new MutationObserver(() => counts.push(scroll.querySelectorAll('.line').length))
+    observer.observe(scroll.querySelector('.lines'), { childList: true })
+    scroll.scrollTop = 400 * scroll.querySelector('.line').getBoundingClientRect().height
+    for (let at = 0; at < 6; at++) await frame()
+    observer.disconnect()
+    return { counts, seen: Math.ceil(scroll.clientHeight / scroll.querySelector('.line').getBoundingClientRect().height) }
+  })()`)) as { counts: number[]; seen: number }
+  t.ok((drawn.counts[0] as number) <= drawn.seen + 4, `a frame after a jump draws what is seen: ${drawn.counts}`)
+  t.ok((drawn.counts.at(-1) as number) > drawn.seen + 60, `the next one draws the lines around it: ${drawn.counts}`)
+
   const rail = page.getByRole('scrollbar', { name: 'Position in the file' })
   const box = (await rail.boundingBox()) as { x: number; y: number; width: number; height: number }
   await page.mouse.click(box.x + 8, box.y + box.height / 2)

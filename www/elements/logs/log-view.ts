@@ -245,8 +245,12 @@ export class LogView {
     let end = firstNumber + lines
     if (lines > allLines) {
       const seen = this.seen
-      first = Math.max(first, seen.first - spareLines)
-      end = Math.min(end, seen.last + spareLines)
+      // After a jump, no line on the page stays. A frame then has only what is seen, and the next one has the others.
+      const hasJumped = this.#onPage.size > 0 && !this.#onPage.has(seen.first) && !this.#onPage.has(seen.last)
+      const spare = hasJumped ? 1 : spareLines
+      if (hasJumped) this.askFrame()
+      first = Math.max(first, seen.first - spare)
+      end = Math.min(end, seen.last + spare)
     }
     for (const [number, node] of this.#onPage) {
       if (number >= first && number < end) continue
