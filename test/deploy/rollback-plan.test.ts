@@ -206,6 +206,7 @@ t.test('a plan says what in the target would refuse the way back', async t => {
   await stage.deploy(project, { 'a.txt': 'two' })
   await deployer.ownedTree(project.id)
   rmSync(project.deployPath, { recursive: true })
+  t.match(await deployer.planUndo(project.id, { signal: never }), { problem: { code: 'target_emptied' } }, 'missing')
   mkdirSync(project.deployPath)
   t.match(await deployer.planUndo(project.id, { signal: never }), { problem: { code: 'target_emptied' } })
   t.match(await deployer.planUndo(project.id, { force: true, signal: never }), { problem: null })

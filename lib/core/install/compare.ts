@@ -438,14 +438,20 @@ async function compareMissing(
   const expected = buildExpected(tree.digits, tree.contentsSha256)
   const wanted = new Set<string>()
   const itemOf = itemsOf(job)
+  let [items, owned] = [0, 0]
   for (const entry of tree.entries()) {
     const item = itemOf(entry)
+    items++
     lists.path('added', item.path)
     expected.add(item, null)
     if (job.owned !== null) wanted.add(item.path)
   }
   for await (const batch of job.owned === null ? [] : readOwnedBatches(job.owned)) {
-    for (const known of batch) if (!isDirectory(known)) lists.drift(driftOf(known, null, wanted.has(known.path)))
+    for (const known of batch) {
+      if (isDirectory(known)) continue
+      owned++
+      lists.drift(driftOf(known, null, wanted.has(known.path)))
+    }
   }
   const { bytes } = tree
   const { checks, diskNeeded, diskFree } = checkMissingTarget(disk, job.target, bytes)
@@ -453,7 +459,7 @@ async function compareMissing(
     counts: lists.counts,
     paths: lists.paths,
     bytes: { changed: bytes, extracted: bytes, diskNeeded, diskFree },
-    checks,
+    checks: job.edited === 'keep' && items > 0 && owned > 0 ? [...checks, emptied(owned)] : checks,
     expected: expected.end(job.nowMs)
   }
 }
