@@ -78,9 +78,9 @@ function ofMinisign(line: string): PublicKey {
   return known({ kind: 'minisign', key, text: line, comment: minisignName(minisignId), application: null, minisignId })
 }
 
-/** Returns the id of a key as minisign prints it: the other way round. */
+/** Returns the id of a key as minisign prints it: a number, without leading zeros. */
 export function minisignName(id: Buffer): string {
-  return Buffer.from(id).reverse().toString('hex').toUpperCase()
+  return id.readBigUInt64LE().toString(16).toUpperCase()
 }
 
 function ofSsh([type = '', base64 = '', ...comment]: string[]): PublicKey {

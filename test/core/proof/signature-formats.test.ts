@@ -136,6 +136,7 @@ t.test('signatures of minisign', { skip: missing('minisign') }, async t => {
   t.strictSame(signature.keyId, minisignId, 'it names its key')
   t.match(ana.publicText, comment, 'an id is written as minisign does')
   t.equal(minisignName(signature.keyId), comment)
+  t.equal(minisignName(Buffer.from('0100000000607a00', 'hex')), '7A600000000001', 'without leading zeros')
   t.equal(isMinisigned(message, signature, key), true)
   t.equal(isMinisigned(Buffer.from('other'), signature, key), false)
   t.equal(isMinisigned(message, signature, readPublicKey(bo.publicText).key), false)
