@@ -206,8 +206,8 @@ t.test('a policy that became stricter before a restart applies to a rollout that
 
 t.test('a deployment whose rollout was not created ends truthfully', async t => {
   const stage = await requeueStage(t)
-  // The server reads the archive for a while before the rollout begins.
-  const { deployId } = await stage.push({ 'index.html': 'zeros', 'zeros.bin': '0'.repeat(150_000_000) })
+  // The server reads the archive for a while before the rollout begins: half a second at least, also from memory.
+  const { deployId } = await stage.push({ 'index.html': 'zeros', 'zeros.bin': '0'.repeat(450_000_000) })
   await until(async () => (await stage.record(deployId)).status === 'running')
   await stage.restart('SIGKILL')
   t.match(await stage.final(deployId), { status: 'failed', errorMessage: deploySays.restartedBeforeRollout })
