@@ -58,27 +58,7 @@ const maxPlanIdLength = 100
 
 /** Handler of `POST /api/deploy/upload` (§4.6). The file is streamed to disk, whatever the order of the fields. */
 export function uploadHandlers({ deployer, findProject, pieces, settings, quota, pageOf, proof, named }: ApiServices) {
-  /** The secret of a caller that is neither a session nor a named token. */
-  function secretOf({ role, projectId }: Caller): string | undefined {
-    if (role === 'project') return findProject(projectId ?? '')?.token
-    return role === 'global' ? settings.text('global_deploy_token') : undefined
-  }
-
-  /**
-   * Returns a function that refuses (401 `token_revoked`) a caller whose token or session has ended since. An expired token
-   * finishes what it began.
-   */
-  function watchEnd(actor: Caller): () => void {
-    const { session, token } = actor
-    const life = session?.ended()
-    const hasChanged = token === undefined ? () => false : named.watch(token.id)
-    const secret = secretOf(actor)
-    return () => {
-      if (life?.aborted !== true && !hasChanged() && secretOf(actor) === secret) return
-      const sentence = 'Nothing was deployed: the token was revoked, replaced or changed while the upload arrived'
-      throw new Refusal('unauthorized', 'token_revoked', sentence)
-    }
-  }
+  const watchEnd = endWatcher({ findProject, settings, named })
 
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
@@ -160,6 +140,30 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
     }
   }
   return { upload }
+}
+
+/**
+ * Returns a function that begins to watch a caller. What it returns refuses (401 `token_revoked`) a caller whose token or
+ * session has ended since. An expired token finishes what it began.
+ */
+function endWatcher({ findProject, settings, named }: Pick<ApiServices, 'findProject' | 'settings' | 'named'>) {
+  /** The secret of a caller that is neither a session nor a named token. */
+  function secretOf({ role, projectId }: Caller): string | undefined {
+    if (role === 'project') return findProject(projectId ?? '')?.token
+    return role === 'global' ? settings.text('global_deploy_token') : undefined
+  }
+
+  return (actor: Caller): (() => void) => {
+    const { session, token } = actor
+    const life = session?.ended()
+    const hasChanged = token === undefined ? () => false : named.watch(token.id)
+    const secret = secretOf(actor)
+    return () => {
+      if (life?.aborted !== true && !hasChanged() && secretOf(actor) === secret) return
+      const sentence = 'Nothing was deployed: the token was revoked, replaced or changed while the upload arrived'
+      throw new Refusal('unauthorized', 'token_revoked', sentence)
+    }
+  }
 }
 
 /** Runs `work`, and deletes the received files if it throws. */

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { statfsSync } from 'node:fs'
 import { freemem } from 'node:os'
 import { isThorough } from './thorough.js'
 
@@ -29,10 +30,20 @@ rm -f "$image"
 shift 2
 exec "$@"`
 
+/** What fits into memory, and into the files that lie there: a container may have only 64 MB of them. */
+function freeBytes(): number {
+  try {
+    const { bavail, bsize } = statfsSync('/dev/shm')
+    return Math.min(bavail * bsize, freemem())
+  } catch {
+    return 0
+  }
+}
+
 const isPossible =
   !isThorough &&
   process.getuid?.() === 0 &&
-  freemem() > neededBytes &&
+  freeBytes() > neededBytes &&
   spawnSync('unshare', ['--mount', 'true']).status === 0
 
 /** Returns a command that is the same process, with the files at both places in memory if that is possible. */
