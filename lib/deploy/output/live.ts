@@ -229,9 +229,9 @@ export function createSharedReads() {
   function keep(key: string, block: Promise<StoredBlock | null>): void {
     reads.set(key, block)
     const forget = (): void => void reads.delete(key)
-    // A missing block is not cached: the file may have grown at the next call.
+    // A missing block is not cached: the file may have grown, or be there again, at the next call.
     block.then(found => {
-      if (found === null) forget()
+      if (found === null || found.isLost) forget()
     }, forget)
     const [oldest] = reads.keys()
     if (reads.size > keptBlocks && oldest !== undefined) reads.delete(oldest)

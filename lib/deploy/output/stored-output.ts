@@ -21,6 +21,8 @@ export interface StoredLine {
 export interface StoredBlock {
   bytes: Buffer
   offset: number
+  /** Whether the file is lost, and the line only says so. */
+  isLost?: boolean
 }
 
 const newline = 10
@@ -87,7 +89,7 @@ async function blockAt(source: Source, offset: number, end: number): Promise<Sto
     const more = await source.read(at, Math.min(blockBytes, end - at))
     if (more.length === 0) return null
     const lineEnd = more.lastIndexOf(newline) + 1
-    if (lineEnd > 0) return { bytes: joined(bytes, more.subarray(0, lineEnd)), offset }
+    if (lineEnd > 0) return { bytes: joined(bytes, more.subarray(0, lineEnd)), offset, isLost: source.isLost }
     bytes = joined(bytes, more)
   }
 }
