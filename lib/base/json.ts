@@ -7,16 +7,19 @@
 /** Strings and signs of JSON. The text has been parsed, so that nothing else matters. */
 const tokens = /"[^"\\]*(?:\\[^][^"\\]*)*"|[{}[\],]/g
 const half = /\p{Surrogate}/u
-/** Maximum number of characters of a text in a message. */
-const maxShown = 50
+/** Maximum number of characters of a key in a message, and of a field. */
+const [maxShown, maxField] = [50, 200]
 
 /** Why a text is not taken as JSON. The message is the end of a sentence. */
 export class JsonFault extends Error {
   readonly kind: 'syntax' | 'key' | 'half' | 'deep'
+  /** The value that is at fault, such as `items[0].name`; undefined: none, or the whole. */
+  readonly field: string | undefined
 
-  constructor(kind: JsonFault['kind'], message: string, cause?: unknown) {
+  constructor(kind: JsonFault['kind'], message: string, { cause, field }: { cause?: unknown; field?: string } = {}) {
     super(message, { cause })
     this.kind = kind
+    this.field = field || undefined
   }
 }
 
@@ -41,27 +44,34 @@ export function strictJson(
         : new TextDecoder('utf-8', { fatal: true, ignoreBOM: !takesMark }).decode(source)
     value = JSON.parse(text)
   } catch (cause) {
-    throw new JsonFault('syntax', 'it is not valid JSON', cause)
+    throw new JsonFault('syntax', 'it is not valid JSON', { cause })
   }
   checkTokens(text, maxDepth)
   return value
 }
 
+/** An object or an array that contains what is read, and which of its values that is. */
+type Around = { keys: Set<string>; isKey: boolean; at: string } | { keys: null; at: number }
+
 function checkTokens(text: string, maxDepth: number): void {
-  const open: Array<{ keys: Set<string>; isKey: boolean } | null> = []
+  const open: Around[] = []
   const lineOf = (index: number): number => text.slice(0, index).split('\n').length
   for (const { 0: token, index } of text.matchAll(tokens)) {
     const inside = open.at(-1)
-    if (token === '{') open.push({ keys: new Set(), isKey: true })
-    else if (token === '[') open.push(null)
+    if (token === '{') open.push({ keys: new Set(), isKey: true, at: '' })
+    else if (token === '[') open.push({ keys: null, at: 0 })
     else if (token === '}' || token === ']') open.pop()
     else if (token === ',') {
-      if (inside != null) inside.isKey = true
+      if (inside?.keys === null) inside.at++
+      else if (inside !== undefined) inside.isKey = true
     } else {
-      if (token.includes('\\u') && half.test(JSON.parse(token) as string)) throw halfFault(token, lineOf(index))
-      if (!inside?.isKey) continue
+      const isKey = inside !== undefined && inside.keys !== null && inside.isKey
+      if (token.includes('\\u') && half.test(JSON.parse(token) as string))
+        throw halfFault(token, lineOf(index), fieldOf(isKey ? open.slice(0, -1) : open))
+      if (!isKey) continue
       const key = JSON.parse(token) as string
-      if (inside.keys.has(key)) throw keyFault(key, lineOf(index))
+      inside.at = key
+      if (inside.keys.has(key)) throw keyFault(key, lineOf(index), fieldOf(open))
       inside.keys.add(key)
       inside.isKey = false
     }
@@ -69,16 +79,27 @@ function checkTokens(text: string, maxDepth: number): void {
   }
 }
 
-/** `line` is that of the second one, from 1. */
-function keyFault(key: string, line: number): JsonFault {
-  const shown = JSON.stringify(key.slice(0, maxShown))
-  return new JsonFault('key', `the key ${shown} comes twice in one object, in line ${line}. Remove one of them`)
+function fieldOf(open: readonly Around[]): string {
+  return open
+    .map(({ at }) => (typeof at === 'number' ? `[${at}]` : `.${at}`))
+    .join('')
+    .replace(/^\./, '')
+    .slice(0, maxField)
 }
 
-function halfFault(token: string, line: number): JsonFault {
+/** `line` is that of the second one, from 1. */
+function keyFault(key: string, line: number, field: string): JsonFault {
+  const shown = JSON.stringify(key.slice(0, maxShown))
+  return new JsonFault('key', `the key ${shown} comes twice in one object, in line ${line}. Remove one of them`, {
+    field
+  })
+}
+
+function halfFault(token: string, line: number, field: string): JsonFault {
   const written = (token.match(/\\u[dD][89a-fA-F][\da-fA-F]{2}/g) ?? []).slice(0, 3).join(' … ')
   return new JsonFault(
     'half',
-    `line ${line} contains half of a surrogate pair (${written}), which is no character. Write both halves, or remove it`
+    `line ${line} contains half of a surrogate pair (${written}), which is no character. Write both halves, or remove it`,
+    { field }
   )
 }

@@ -13,30 +13,34 @@ function faultOf(text: string | Uint8Array, limits = {}): JsonFault | null {
 }
 
 t.test('a key that an object has twice is refused', async t => {
-  for (const [text, key, line] of [
-    ['{"a":1,"a":2}', 'a', 1],
-    ['{"a":1,\n"b":{"c":[1,{"d":1,\n"d":2}]}}', 'd', 3],
-    ['{"a":1,"\\u0061":2}', 'a', 1],
-    ['[{"a":1},{"":1,"":2}]', '', 1],
-    ['{"a":"x","b\\"":1,"b\\"":2}', 'b"', 1],
-    ['{"__proto__":1,"__proto__":2}', '__proto__', 1]
+  for (const [text, key, line, field] of [
+    ['{"a":1,"a":2}', 'a', 1, 'a'],
+    ['{"a":1,\n"b":{"c":[1,{"d":1,\n"d":2}]}}', 'd', 3, 'b.c[1].d'],
+    ['{"a":1,"\\u0061":2}', 'a', 1, 'a'],
+    ['[{"a":1},{"":1,"":2}]', '', 1, '[1].'],
+    ['{"a":"x","b\\"":1,"b\\"":2}', 'b"', 1, 'b"'],
+    ['{"__proto__":1,"__proto__":2}', '__proto__', 1, '__proto__']
   ] as const) {
     JSON.parse(text)
-    t.match(faultOf(text), { kind: 'key' }, text)
+    t.match(faultOf(text), { kind: 'key', field }, text)
     const shown = JSON.stringify(key).slice(1, -1)
     t.match(faultOf(text)?.message, configSays.keyTwice(shown, line))
   }
 })
 
 t.test('half of a surrogate pair is refused, in a key and in a value', async t => {
-  for (const [text, written, line] of [
-    ['"\\ud83d"', '\\ud83d', 1],
-    ['{"a":\n["x\\uDE00y"]}', '\\uDE00', 2],
-    ['{"\\ud83d":1}', '\\ud83d', 1],
-    ['"\\ude00\\ud83d"', '\\ude00 … \\ud83d', 1]
+  for (const [text, written, line, field] of [
+    ['"\\ud83d"', '\\ud83d', 1, undefined],
+    ['{"a":\n["x\\uDE00y"]}', '\\uDE00', 2, 'a[0]'],
+    ['{"a":[{"b":"x","c":["x"]},{"b":[1,"\\udead"]}]}', '\\udead', 1, 'a[1].b[1]'],
+    ['{"a":{"b":1},"c":"\\udead"}', '\\udead', 1, 'c'],
+    ['{"\\ud83d":1}', '\\ud83d', 1, undefined],
+    ['{"a":{"b":1,"\\ud83d":1}}', '\\ud83d', 1, 'a'],
+    ['"\\ude00\\ud83d"', '\\ude00 … \\ud83d', 1, undefined]
   ] as const) {
     JSON.parse(text)
     t.match(faultOf(text), { kind: 'half', message: configSays.halfCharacter(written, line) }, text)
+    t.equal(faultOf(text)?.field, field, text)
   }
   t.equal(strictJson('"\\ud83d\\ude00"'), '😀')
   t.equal(strictJson('"😀\\\\ud83d"'), '😀\\ud83d', 'a backslash before the letters is no escape')

@@ -32,8 +32,13 @@ export interface Asked {
   tokenFrom: string | null
 }
 
-/** What svc answers for a route that it does not have. Version 1.0 has other words before the colon. */
-const unknownRoute = /^[A-Z][a-z ]{1,40}: ([A-Z]+ \/api\/\S*)$/
+/**
+ * Returns the method and path in what svc answers for a route that it does not have, or null if it says something else.
+ * Version 1.0 has other words before the colon.
+ */
+export function missingRoute(said: string): string | null {
+  return /^[A-Z][a-z ]{1,40}: ([A-Z]+ \/\S*)$/.exec(said)?.[1] ?? null
+}
 
 /**
  * Returns the refusal for an answer that is not a success. If svc sent the answer, this is its own sentence. Otherwise
@@ -54,13 +59,7 @@ export async function refusalOf(answer: Answer, { address, tokenFrom }: Asked): 
   if (value != null && typeof said === 'string') {
     const retryAfterSeconds = Number(answer.headers['retry-after']) || undefined
     const code = typeof value.code === 'string' ? value.code : `http_${status}`
-    const route = status === 404 ? unknownRoute.exec(said)?.[1] : undefined
-    const sentence =
-      route !== undefined
-        ? `The server does not know ${route}: it may be older than this svc. Update the server`
-        : status === 401 && tokenFrom !== null
-          ? `${said} (the token came from ${tokenFrom})`
-          : said
+    const sentence = status === 401 && tokenFrom !== null ? `${said} (the token came from ${tokenFrom})` : said
     return new Refusal(kind, code, sentence, {
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       ...(typeof value.field === 'string' && { field: value.field })

@@ -20,7 +20,7 @@ import { dial, proxyFor, timedOut } from '../../http/outgoing/caller.js'
 import { tokenTextFault } from '../../base/shared/token-text.js'
 import { usage } from '../command.js'
 import type { Host } from '../terminal/output.js'
-import { type Answer, notSvc, parseJson, readText, refusalOf, isElecting } from './answer.js'
+import { type Answer, isElecting, missingRoute, notSvc, parseJson, readText, refusalOf } from './answer.js'
 import type { Answered, Arguments, Given, Route } from '../../api/map/routes.js'
 
 const connectLimitMs = 15_000
@@ -158,7 +158,12 @@ export function createClient({ serverUrl, socketPath, token, env, ...limits }: C
     const status = answer.statusCode as number
     if ((status < 200 || status >= 300) && status !== call.alsoStatus) {
       const refusal = await refusalOf(answer, { address, tokenFrom: token?.from ?? null })
-      if (!isNoRoute(refusal) || (await hasHealth())) throw refusal
+      const route = status === 404 ? missingRoute(refusal.message) : null
+      if (route === null) throw refusal
+      if (await hasHealth()) {
+        const sentence = `The server does not know ${route}: it may be older than this svc. Update the server`
+        throw new Refusal('not_found', refusal.code, sentence, { cause: refusal })
+      }
       const cure = 'Correct the address: its path must be the prefix of the server (svc serve --base), if it has one'
       throw new Refusal('not_found', 'wrong_prefix', `There is no svc at ${address}. ${cure}`, { cause: refusal })
     }
@@ -229,11 +234,6 @@ export function createClient({ serverUrl, socketPath, token, env, ...limits }: C
     call: <R extends Route>(route: R, ...[given]: Arguments<R, RouteOptions>): Promise<Answered<R>> =>
       json(requestOf(route, (given ?? {}) as never))
   }
-}
-
-/** Whether svc says that it has no such route. An older one, or another prefix, answers so. */
-function isNoRoute({ code, message }: Refusal): boolean {
-  return code === 'not_found' && /^Not found: [A-Z]+ \//.test(message)
 }
 
 /** Whether an answer has a type that was asked for. A page is that of another program. */

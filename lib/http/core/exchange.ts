@@ -429,7 +429,10 @@ function parseJson(bytes: Buffer): unknown {
     return strictJson(bytes)
   } catch (fault) {
     if (!(fault instanceof JsonFault)) throw fault
-    throw new Refusal('invalid', 'invalid_body', `Cannot read the body: ${fault.message}`, { cause: fault })
+    throw new Refusal('invalid', 'invalid_body', `Cannot read the body: ${fault.message}`, {
+      cause: fault,
+      ...(fault.field !== undefined && { field: fault.field })
+    })
   }
 }
 

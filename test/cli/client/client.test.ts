@@ -8,6 +8,7 @@ import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../../../lib/base/errors.js'
 import { type Body, createClient, explainNetworkError, requestOf } from '../../../lib/cli/client/client.js'
+import { isUnknownRoute } from '../../../lib/cli/client/answer.js'
 import { startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 
@@ -496,5 +497,8 @@ t.test('an address with another prefix than the server has is told from an older
     await t.rejects(client.call('GET /api/projects'), refusal, serverUrl)
   }
   const client = createClient({ serverUrl: stage.url, token: null, env: {} })
-  await t.rejects(client.json({ path: '/api/none' }), { code: 'not_found' }, 'an older server')
+  const message = 'The server does not know GET /tools/api/none: it may be older than this svc. Update the server'
+  const older = await client.json({ path: '/api/none' }).catch((error: unknown) => error)
+  t.match(older, { code: 'not_found', message }, 'an older server')
+  t.ok(isUnknownRoute(older))
 })

@@ -92,7 +92,7 @@ t.test('the public URL is in the unit and is checked like by the server', async 
     ['https://deploy.example.org/tools', /it must have no path, because the server has no --base/],
     ['https://me:secret@deploy.example.org', /must not contain a user name or password/],
     ['https://deploy.example.org?\nUser=root', /must not contain "\?" or "#"/],
-    ['', /use an address like/]
+    ['', /--public-url is empty/]
   ] as const) {
     const refused = await run('--public-url', url)
     t.match(refused, { code: 2, stdout: '', stderr: sentence }, url)
