@@ -361,6 +361,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The target has a directory where the archive has a file',
     'Remove or rename the directory.'
   ),
+  dotenv_unreadable: row(
+    'server start',
+    '.env.local cannot be read when the server reads its settings again. The earlier token stays',
+    'Let the user of the server read the file.'
+  ),
   env_needed: row('command', 'The directory has several configurations', 'Choose one with `--env`.'),
   exists: row('command', 'The file exists', 'Give `--force` to replace it.'),
   export_failed: row('command', 'The server could not write the package', 'Do what the message says.'),
@@ -733,6 +738,11 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'Push without the option.'
   ),
   wrong_hub: row('server start', 'The hub is not the one of the enrollment token', 'Check the address of the hub.'),
+  wrong_prefix: row(
+    'command',
+    'No svc answers at this path of the address',
+    'Give the address the prefix of the server, as in `--base`.'
+  ),
   wrong_release: row(
     'server start',
     'The release of the hub does not match its order, or needs a newer svc',
