@@ -35,7 +35,8 @@ t.test('a client has pages of its own commands only', async t => {
     'svc.1',
     'svc-push.1',
     'svc-list.1',
-    ...['create', 'show', 'set', 'token', 'delete'].map(name => `svc-projects-${name}.1`)
+    ...['create', 'show', 'set', 'token', 'delete'].map(name => `svc-projects-${name}.1`),
+    'svc-search-components.1'
   ])
 })
 
