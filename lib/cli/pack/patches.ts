@@ -46,11 +46,26 @@ const deflatedShare = 0.3
 /** If more of a file is new, all of it is sent. */
 const maxShare = 0.8
 
+/** If many files have changed, so many of them are tried first: a new build may have nothing in common with the base. */
+const sampleFiles = 32
+
 /** Returns the differences within the files where they pay; null: nowhere. */
 export async function makePatches(making: Making): Promise<Patches | null> {
-  const { delta, sources, ask, signal } = making
   const candidates = candidatesOf(making)
   if (candidates.reduce((sum, { gainBytes }) => sum + gainBytes, 0) < minGainBytes) return null
+  const step = Math.floor(candidates.length / sampleFiles)
+  if (step >= 4) {
+    const sample = candidates.filter((_, at) => at % step === 0)
+    const tried = await patchAll(sample, making)
+    if ((tried?.paths.size ?? 0) < sample.length / 4) return null
+  }
+  return await patchAll(candidates, making)
+}
+
+async function patchAll(
+  candidates: readonly Candidate[],
+  { delta, sources, ask, signal }: Making
+): Promise<Patches | null> {
   const sums = await ask(candidates.map(({ line }) => line))
   if (sums?.length !== candidates.reduce((sum, { before }) => sum + sumsBytesOf(before.size), 0)) return null
   const sourceOf = new Map(sources.map(source => [source.path, source]))
@@ -79,8 +94,19 @@ export async function makePatches(making: Making): Promise<Patches | null> {
   return { name: freeName(sources), contents: patches.end(), paths, bytes }
 }
 
+/** A file that may be sent as differences. */
+interface Candidate {
+  path: string
+  size: number
+  before: BaseEntry
+  /** How much smaller than its contents they may be. */
+  gainBytes: number
+  /** Its line in the tree of the base. */
+  line: number
+}
+
 /** Returns the files of which the base has earlier contents at the same path, within the limits of one request. */
-function candidatesOf({ delta, base }: Making) {
+function candidatesOf({ delta, base }: Making): Candidate[] {
   const lineOf = new Map(Array.from(base.keys(), (path, line) => [path, line]))
   let bytes = 0
   return delta.missing

@@ -71,6 +71,31 @@ t.test('does not ask if it does not pay', async t => {
   t.strictSame([little.asked, none.asked], [[], []])
 })
 
+t.test('tries some of many files first', async t => {
+  const before = Array.from({ length: 200 }, () => randomBytes(2000))
+  const namesOf = (after: (contents: Buffer) => Buffer) =>
+    Object.fromEntries(before.map((contents, at) => [`f${100 + at}`, [contents, after(contents)] as [Buffer, Buffer]]))
+  const other = stageChange(
+    t,
+    namesOf(() => randomBytes(2000))
+  )
+  t.equal(await other.make(), null)
+  t.strictSame(
+    other.asked.map(lines => lines.length),
+    [34],
+    'no more are asked for if these have nothing in common with the base'
+  )
+  const longer = stageChange(
+    t,
+    namesOf(contents => Buffer.concat([contents, Buffer.from('more')]))
+  )
+  t.equal((await longer.make())?.paths.size, 200)
+  t.strictSame(
+    longer.asked.map(lines => lines.length),
+    [34, 200]
+  )
+})
+
 t.test('whole files are sent if there are no sums, or other ones than there must be', async t => {
   const { make, asked } = stageChange(t, { a: [randomBytes(90_000), randomBytes(90_000)] })
   for (const answer of [null, Buffer.alloc(10), Buffer.alloc(0)]) t.equal(await make(async () => answer), null)
@@ -80,13 +105,13 @@ t.test('whole files are sent if there are no sums, or other ones than there must
 })
 
 t.test('the limits of a request are kept', async t => {
-  const [before, after] = [Buffer.alloc(2048, 'a'), Buffer.alloc(2048, 'b')]
+  const [before, after] = [Buffer.alloc(2048, 'a'), Buffer.alloc(2048, 'a').fill('b', 1024)]
   const many = Object.fromEntries(
     Array.from({ length: maxSummedFiles + 5 }, (_, at) => [`${at}`, [before, after] as [Buffer, Buffer]])
   )
   const { make, asked } = stageChange(t, many)
   await make()
-  t.equal(asked[0]?.length, maxSummedFiles)
+  t.equal(asked.at(-1)?.length, maxSummedFiles)
   const large = randomBytes(maxPatchBytes / 2)
   const half = (): Buffer => Buffer.concat([large, randomBytes(maxPatchBytes / 2 - 1000)])
   const two = stageChange(t, { a: [large, half()], b: [large, half()], c: [large, half()] })
