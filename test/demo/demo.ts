@@ -90,6 +90,15 @@ async function createProject(
   return answer.project
 }
 
+function bookPage(number: number): string {
+  return join(site, `book-${String(number).padStart(3, '0')}.html`)
+}
+
+function pageOfBook(number: number, state = 'in stock'): string {
+  const lines = Array.from({ length: 60 }, (_, line) => `<p>Book ${number}, page ${line}: a story of the sea.</p>`)
+  return `<h1>Book ${number}</h1>\n<p>${state}</p>\n${lines.join('\n')}\n`
+}
+
 function showPage(from = target): void {
   const heading = /<h1>(.*)<\/h1>/.exec(readFileSync(join(from, 'index.html'), 'utf8'))?.[1]
   process.stdout.write(`\nThe page now says: ${heading}\n`)
@@ -141,6 +150,12 @@ async function play(address: string, token: string): Promise<{ deployToken: Reco
   rmSync(join(site, 'robots.txt'))
   await svc(['push', '-m', 'Without robots.txt'], deployToken)
   await svc(['undo', '--yes'], adminToken)
+
+  say('The site grows to 200 files. A push sends what has changed since the last one')
+  for (let at = 1; at <= 198; at++) writeFileSync(bookPage(at), pageOfBook(at))
+  await svc(['push', '-m', 'A page for each book'], deployToken)
+  writeFileSync(bookPage(7), pageOfBook(7, 'sold out'))
+  await svc(['push', '-m', 'One book is sold out'], deployToken)
 
   say('The server signs what it did. An auditor checks that without the server')
   const receipt = join(stage, 'receipt.json')
