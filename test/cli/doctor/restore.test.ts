@@ -1,10 +1,11 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { localRestoreFindings, restoreFindings } from '../../../lib/cli/doctor/restore.js'
 import type { HealthDetail } from '../../../lib/model/health.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { until } from '../../support/until.js'
 
 type Found = Array<{ check: string; result: string; detail: string }>
 
@@ -25,6 +26,9 @@ t.test('a restore is told of before the start, after it, and as long as the earl
   t.match(await found(), [{ result: 'warning', detail: /a backup of 20\S+Z was restored, and .* not started/ }, beside])
 
   const again = await startServe(t, cwd)
+  // It listens before it has recorded the restore.
+  const note = join(server.home, 'svc.restored')
+  await until(() => !existsSync(note) || readFileSync(note, 'utf8') === '')
   const after = await found('--server', again.url, '--token', again.adminToken)
   t.match(after, [beside, { result: 'warning', detail: /^from a backup of 20\S+Z, at the start of 20\S+Z$/ }])
 })
