@@ -292,7 +292,9 @@ t.test('a server without a terminal says why; a phone has room for one', { skip 
   await run(page, 'echo on a phone')
   await see(page, 'on a phone')
   await photograph(page, 'phone')
-  await run(page, 'clear; cat -v')
+  await run(page, 'clear; echo ready; cat -v')
+  // Before that, the key would go to the line editor of the shell.
+  await rowsOf(page, /^ready\s*$/).waitFor()
   await page.getByRole('button', { name: 'Up' }).tap()
   await rowsOf(page, /^\^\[\[A\s*$/).waitFor()
   await interrupt(page, () => page.getByRole('button', { name: 'Ctrl C' }).tap())
