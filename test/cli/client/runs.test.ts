@@ -282,8 +282,9 @@ t.test('changes nothing that svc sends', async t => {
 
 t.test('a server without promotions is too old; a record that is missing is not', async t => {
   let error = 'Not found: POST /api/projects/proj_1/promote'
-  const client = await clientOf(t, (_, response) => {
-    response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify({ error, code: 'not_found' }))
+  const client = await clientOf(t, ({ url }, response) => {
+    response.writeHead(url === '/api/health' ? 200 : 404, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ error, code: 'not_found' }))
   })
   const asked = { id: 'proj_1', from: 'dep_1' }
   const plan = (): Promise<unknown> => planRun(client, 'POST /api/projects/:id/promote', asked)

@@ -280,6 +280,7 @@ t.test('a server of 1.0, which knows less', async t => {
     projectId: null
   }
   const answers: Record<string, unknown> = {
+    '/api/health': { status: 'ok' },
     '/api/projects': [project],
     '/api/projects/proj_a': project,
     '/api/projects/proj_a/overview': { live: null },
