@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, openSync, closeSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ export interface Member {
   kill(): Promise<void>
   /** Starts it again on its data. Does not wait for it to join. */
   start(): void
-  /** Sends a signal, such as SIGSTOP. */
+  /** Sends a signal. After SIGSTOP, it has stopped: its threads may still answer for a moment. */
   signal(name: NodeJS.Signals): void
   /** The end of its log. */
   log(): string
@@ -259,7 +259,13 @@ function startMember(top: string, words: string[]): Member {
       child.kill('SIGKILL')
       await ended
     },
-    signal: signal => void child.kill(signal),
+    signal(signal) {
+      child.kill(signal)
+      const threads = `/proc/${child.pid}/task`
+      const hasStopped = (): boolean =>
+        readdirSync(threads).every(thread => / [TZX] /.test(readFileSync(join(threads, thread, 'stat'), 'latin1')))
+      while (signal === 'SIGSTOP' && isRunning && !hasStopped());
+    },
     log: () => readFileSync(path, 'utf8').slice(-4000)
   }
 }
