@@ -10,7 +10,6 @@ import { pick } from '../../base/fields.js'
 import type { BroughtProject, ImportBrings } from '../../model/transfer.js'
 import { newProject, type Project, projectReaders, shownFields } from '../../model/project.js'
 import { showing } from '../../model/readers.js'
-
 import { linesOf, maxLineBytes } from '../../base/text.js'
 import { setIdBits } from '../../core/install/ownership.js'
 import type { EarlierFile } from '../../model/manifest.js'

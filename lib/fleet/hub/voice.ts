@@ -27,7 +27,6 @@ import type { Signer, ServerKey } from '../../core/audit/signed-note.js'
 import type { Store } from '../../core/store/database.js'
 import { readAuditTree } from '../../core/store/tables/audit.js'
 import { findPlacement, listHubKeys } from '../../core/store/tables/fleet.js'
-
 import { nodePolicy, type PolicyChanges } from '../../model/policy.js'
 import type { OpenedVariable } from '../../model/variable.js'
 import { findDeployment } from '../../core/store/tables/deployments.js'

@@ -144,19 +144,25 @@ t.test('a new stream gets everything, and then what changes', async t => {
   t.equal(sent[2]?.answers.length, 2, 'what can wait is sent together')
 })
 
-t.test('a report that fails is repeated with what is so then', async t => {
-  let failures = 2
+/** Sends a report of a project that arrives after some failures. Returns what was sent, and the failures that were told. */
+async function reportAfter(t: Parameters<typeof stage>[0], failures: number) {
+  let left = failures
   const failed: unknown[] = []
   const taken: AgentReport[] = []
   const { reports, signal } = stage(t, {
     async send(report) {
-      if (failures-- > 0) throw new Error('no network')
+      if (left-- > 0) throw new Error('no network')
       taken.push(report)
     },
     failed: error => void failed.push(error)
   })
   void reports.run(['a'], signal)
   await until(() => taken.length === 1)
+  return { failed, taken }
+}
+
+t.test('a report that fails is repeated with what is so then', async t => {
+  const { failed, taken } = await reportAfter(t, 2)
   t.equal(failed.length, 1, 'only the second failure in a row is news')
   t.match(taken[0]?.answers, [{ projectId: 'a' }])
 })
@@ -189,18 +195,7 @@ t.test('reports stay within their size, and say now and then that the node is th
 })
 
 t.test('a report that fails once is repeated without a word', async t => {
-  let failures = 1
-  const failed: unknown[] = []
-  const taken: AgentReport[] = []
-  const { reports, signal } = stage(t, {
-    async send(report) {
-      if (failures-- > 0) throw new Error('no network')
-      taken.push(report)
-    },
-    failed: error => void failed.push(error)
-  })
-  void reports.run(['a'], signal)
-  await until(() => taken.length === 1)
+  const { failed } = await reportAfter(t, 1)
   t.strictSame(failed, [])
 })
 
