@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type PlanRequest, preflight, type ComparerNeeds, createComparer } from '../../lib/deploy/plan.js'
 import { Refusal } from '../../lib/base/errors.js'
@@ -22,7 +22,11 @@ t.test('plans', async t => {
   async function request(project: Project, files: Record<string, string>): Promise<PlanRequest> {
     const site = join(stage.directory, `site-${project.id}`)
     mkdirSync(site, { recursive: true })
-    for (const [path, contents] of Object.entries(files)) writeFileSync(join(site, path), contents)
+    for (const [path, contents] of Object.entries(files)) {
+      writeFileSync(join(site, path), contents)
+      // Never the time of a deployed file, which is that of the archive in whole seconds.
+      utimesSync(join(site, path), 1_600_000_000, 1_600_000_000)
+    }
     const tree = await treeBody(site)
     const asks = { prune: undefined, force: false }
     const asked = {
