@@ -37,3 +37,43 @@ export interface Ran {
   promotedFrom?: string
   error?: string | null
 }
+
+/** What the opening of a terminal takes. */
+export interface TerminalQuery {
+  /** A ticket with the purpose "terminal". */
+  ticket?: string
+  /**
+   * Width of the terminal in columns.
+   * @minimum 1
+   * @maximum 1000
+   */
+  cols?: number
+  /**
+   * Height of the terminal in rows.
+   * @minimum 1
+   * @maximum 1000
+   */
+  rows?: number
+  /** The id of the project in whose target the shell starts. */
+  projectId?: string
+  /** The id of a terminal session to continue. */
+  sessionId?: string
+  /** Position in the output of the session at which to continue, in bytes. @minimum 0 */
+  from?: number
+}
+
+/** The answer to a request that opens a WebSocket. */
+export interface Upgraded {
+  /** The connection is switched to the WebSocket protocol. */
+  101: null
+}
+
+/** Further answers of an archive that is sent in parts. */
+export interface InParts {
+  /** The part that `Range` names. */
+  206: { media: 'application/gzip' }
+  /** Not modified: the client already has the current answer. */
+  304: null
+  /** The part does not exist. */
+  416: null
+}

@@ -27,6 +27,20 @@ export interface Marked {
   deployment: DeploymentAnswer
 }
 
+/** A kept release that a client knows. */
+interface ReleaseQuery {
+  /** The project of the release. */
+  projectId: string
+  /** The release, as `GET /api/deploy/check` names it. */
+  deployId: string
+}
+
+/** How the output of a deployment is written. */
+interface Timed {
+  /** Whether to begin each line with its time. Default: false. */
+  timestamps?: Switch
+}
+
 /** Deployments, their records and their output. */
 export interface DeploymentRoutes {
   /**
@@ -139,12 +153,7 @@ export interface DeploymentRoutes {
    * @errors not_found other_project base_gone invalid_field
    */
   'GET /api/deploy/base': {
-    query: {
-      /** The project of the release. */
-      projectId: string
-      /** The release, as `GET /api/deploy/check` names it. */
-      deployId: string
-    }
+    query: ReleaseQuery
     /**
      * The tree.
      * @example "svc-tree 1 16\n100644 5120 9f86d081884c7d65 1767225600000 assets/app.js\nend 1
@@ -162,12 +171,7 @@ export interface DeploymentRoutes {
    * @errors not_found other_project base_gone invalid_field
    */
   'POST /api/deploy/sums': {
-    query: {
-      /** The project of the release. */
-      projectId: string
-      /** The release, as `GET /api/deploy/check` names it. */
-      deployId: string
-    }
+    query: ReleaseQuery
     body: typeof sumsFields
     /** The sums. */
     media: 'application/octet-stream'
@@ -408,9 +412,7 @@ export interface DeploymentRoutes {
     query: {
       /** "whole" returns the last 1 MiB of the output, "end" the last 4 KiB. Default: "whole". */
       output?: 'whole' | 'end'
-      /** Whether to begin each line with its time. Default: false. */
-      timestamps?: Switch
-    }
+    } & Timed
     /** The deployment. */
     answer: DeploymentAnswer
   }
@@ -423,19 +425,14 @@ export interface DeploymentRoutes {
    * @errors not_found other_project invalid_field
    */
   'GET /api/logs/:deployId/stream': {
-    query: {
-      /** Whether to begin each line with its time. Default: false. */
-      timestamps?: Switch
-    }
+    query: Timed
     headers: Continued
     /** The events. @example "event: log\nid: 128\ndata: \"→ Extracting 12 files\"\n\n" */
     media: 'text/event-stream'
   }
   /** Download the output of a deployment. @errors not_found other_project invalid_field */
   'GET /api/logs/:deployId/output': {
-    query: {
-      /** Whether to begin each line with its time. Default: false. */
-      timestamps?: Switch
+    query: Timed & {
       /**
        * Byte offset at which the part begins. Without `from`, `before` and `bytes`, the whole output is sent.
        * @minimum 0

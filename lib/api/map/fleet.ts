@@ -1,4 +1,5 @@
 import type { Enrollment, ListedNode, ListedPlacement, NodeRelease } from '../../model/node.js'
+import type { TerminalQuery, Upgraded } from './common.js'
 import type { ListedRollout, ListedRolloutNode, RolloutDetail } from '../../model/rollout.js'
 import type { drainFields, enrollmentFields, haltFields, nodeFields, placementFields, revertFields } from '../fleet.js'
 import type { EnrollAnswer, SessionAnswer } from '../../model/fleet-wire.js'
@@ -348,31 +349,7 @@ export interface AgentRoutes {
    * @errors foreign_origin invalid_handshake node_away not_found upgrade_required websocket_unavailable
    */
   'GET /api/nodes/:node/terminal': {
-    query: {
-      /** A ticket with the purpose "terminal". */
-      ticket?: string
-      /**
-       * Width of the terminal in columns.
-       * @minimum 1
-       * @maximum 1000
-       */
-      cols?: number
-      /**
-       * Height of the terminal in rows.
-       * @minimum 1
-       * @maximum 1000
-       */
-      rows?: number
-      /** The id of the project in whose target the shell starts. */
-      projectId?: string
-      /** The id of a terminal session to continue. */
-      sessionId?: string
-      /** Position in the output of the session at which to continue, in bytes. @minimum 0 */
-      from?: number
-    }
-    also: {
-      /** The connection is switched to the WebSocket protocol. */
-      101: null
-    }
+    query: TerminalQuery
+    also: Upgraded
   }
 }

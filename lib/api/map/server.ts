@@ -21,7 +21,7 @@ import type {
   SuccessRates
 } from '../../model/machine.js'
 import type { Durations } from '../../operate/machine/history.js'
-import type { IfUpdated } from './common.js'
+import type { IfUpdated, InParts, TerminalQuery, Upgraded } from './common.js'
 import type {
   NotificationKind,
   NotificationTargetView,
@@ -53,6 +53,12 @@ export interface TargetList {
 export interface CleanAnswer extends Pick<Cleaned, 'dryRun' | 'unrecordedLeft' | 'freedBytes'> {
   success: true
   removed: Pick<Cleaned, 'archives' | 'temporaryFiles' | 'unrecordedFiles'>
+}
+
+/** How far back counts go. */
+interface Days {
+  /** Number of days, including today. Default: 30. Values above 366 are lowered to 366. @minimum 1 */
+  days?: number
 }
 
 /** Health, settings, notifications, statistics, storage, PM2, search, telemetry and the terminal. */
@@ -206,14 +212,7 @@ export interface ServerRoutes {
   'GET /client.tgz': {
     /** The archive. */
     media: 'application/gzip'
-    also: {
-      /** The part that `Range` names. */
-      206: { media: 'application/gzip' }
-      /** Not modified: the client already has the current answer. */
-      304: null
-      /** The part does not exist. */
-      416: null
-    }
+    also: InParts
   }
   /**
    * Download svc without its panel.
@@ -224,14 +223,7 @@ export interface ServerRoutes {
   'GET /agent.tgz': {
     /** The archive. */
     media: 'application/gzip'
-    also: {
-      /** The part that `Range` names. */
-      206: { media: 'application/gzip' }
-      /** Not modified: the client already has the current answer. */
-      304: null
-      /** The part does not exist. */
-      416: null
-    }
+    also: InParts
   }
   /** Get metrics for Prometheus. */
   'GET /metrics': {
@@ -392,18 +384,13 @@ export interface ServerRoutes {
   }
   /** Get the success rate per day. @errors invalid_field */
   'GET /api/stats/success-rate': {
-    query: {
-      /** Number of days, including today. Default: 30. Values above 366 are lowered to 366. @minimum 1 */
-      days?: number
-    }
+    query: Days
     /** The rates. */
     answer: SuccessRates
   }
   /** Get the durations of deployment steps. @errors invalid_field not_found */
   'GET /api/stats/durations': {
-    query: {
-      /** Number of days, including today. Default: 30. Values above 366 are lowered to 366. @minimum 1 */
-      days?: number
+    query: Days & {
       /** Only deployments of this project. */
       projectId?: string
     }
@@ -447,10 +434,7 @@ export interface ServerRoutes {
   }
   /** Get the counts of received telemetry reports. @errors rate_limited invalid_field */
   'GET /api/public/telemetry/overview': {
-    query: {
-      /** Number of days, including today. Default: 30. Values above 366 are lowered to 366. @minimum 1 */
-      days?: number
-    }
+    query: Days
     /** The counts. */
     answer: TelemetryOverview
   }
@@ -467,31 +451,7 @@ export interface ServerRoutes {
    * websocket_unavailable stopping foreign_origin
    */
   'GET /api/terminal/ws': {
-    query: {
-      /** A ticket with the purpose "terminal". */
-      ticket?: string
-      /**
-       * Width of the terminal in columns.
-       * @minimum 1
-       * @maximum 1000
-       */
-      cols?: number
-      /**
-       * Height of the terminal in rows.
-       * @minimum 1
-       * @maximum 1000
-       */
-      rows?: number
-      /** The id of the project in whose target the shell starts. */
-      projectId?: string
-      /** The id of a terminal session to continue. */
-      sessionId?: string
-      /** Position in the output of the session at which to continue, in bytes. @minimum 0 */
-      from?: number
-    }
-    also: {
-      /** The connection is switched to the WebSocket protocol. */
-      101: null
-    }
+    query: TerminalQuery
+    also: Upgraded
   }
 }

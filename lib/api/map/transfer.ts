@@ -2,6 +2,27 @@ import type { DatabaseState } from '../../carry/transfer/verify.js'
 import type { Finding, ImportResult } from '../../model/transfer.js'
 import type { Switch } from './common.js'
 
+/** How an import treats what is there. */
+interface ImportChoices {
+  /** How to treat records that already exist. Default: "skip-existing". */
+  strategy?: 'skip-existing' | 'merge' | 'overwrite'
+  /** Whether to extract archives into targets. Default: true. */
+  restoreArtifacts?: Switch
+  /** Whether to import the settings that control access. Default: false. */
+  accessSettings?: Switch
+  /** Whether to only report what would change. Default: false. */
+  dryRun?: Switch
+}
+
+/** A package that the server writes to a file of its own. */
+interface ToFile {
+  /**
+   * Absolute path of an empty file on the server to write to. Only allowed through the socket in the data
+   * directory.
+   */
+  to?: string
+}
+
 /** Export, import, verification and backup. */
 export interface TransferRoutes {
   /** Export projects as a package. @errors invalid_field glob_too_large not_found cannot_write_there disk_full */
@@ -19,12 +40,7 @@ export interface TransferRoutes {
       ignore?: string
       /** Whether to apply the builtin ignore patterns. Default: true. */
       ignoreBuiltin?: Switch
-      /**
-       * Absolute path of an empty file on the server to write to. Only allowed through the socket in the data
-       * directory.
-       */
-      to?: string
-    }
+    } & ToFile
     /** The package. @header X-Svc-Expected-Bytes Approximate number of bytes that the server reads for the export. */
     media: 'application/zip'
   }
@@ -36,16 +52,7 @@ export interface TransferRoutes {
    * body_timeout
    */
   'POST /api/migration/import': {
-    query: {
-      /** How to treat records that already exist. Default: "skip-existing". */
-      strategy?: 'skip-existing' | 'merge' | 'overwrite'
-      /** Whether to extract archives into targets. Default: true. */
-      restoreArtifacts?: Switch
-      /** Whether to import the settings that control access. Default: false. */
-      accessSettings?: Switch
-      /** Whether to only report what would change. Default: false. */
-      dryRun?: Switch
-    }
+    query: ImportChoices
     headers: {
       /** Must be "yes" if the strategy is "overwrite". */
       'X-Confirm-Overwrite'?: string
@@ -53,15 +60,7 @@ export interface TransferRoutes {
     form: {
       /** The package. @contentMediaType application/zip */
       file: string
-      /** How to treat records that already exist. Default: "skip-existing". */
-      strategy?: 'skip-existing' | 'merge' | 'overwrite'
-      /** Whether to extract archives into targets. Default: true. */
-      restoreArtifacts?: Switch
-      /** Whether to import the settings that control access. Default: false. */
-      accessSettings?: Switch
-      /** Whether to only report what would change. Default: false. */
-      dryRun?: Switch
-    }
+    } & ImportChoices
     /** The result of the import. */
     answer: { success: true } & ImportResult
   }
@@ -77,13 +76,7 @@ export interface TransferRoutes {
    * @errors no_space cannot_write_there database_unavailable
    */
   'GET /api/backup': {
-    query: {
-      /**
-       * Absolute path of an empty file on the server to write to. Only allowed through the socket in the data
-       * directory.
-       */
-      to?: string
-    }
+    query: ToFile
     /** The backup without its seal. */
     media: 'application/zip'
   }
