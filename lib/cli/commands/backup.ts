@@ -1,6 +1,7 @@
 import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { type Backup, openBackup, refuseContents, type Restored, restoreBackup } from '../../carry/backup/restore.js'
+import { refuseContents, type Restored, restoreBackup } from '../../carry/backup/restore.js'
+import { type Backup, openBackup } from '../../carry/backup/read.js'
 import { sealFile, sealStream } from '../../carry/backup/format.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createBackups, takeSnapshot } from '../../../lib/carry/backup/backup.js'
-import { openBackup } from '../../../lib/carry/backup/restore.js'
+import { openBackup } from '../../../lib/carry/backup/read.js'
 import { sealFile } from '../../../lib/carry/backup/format.js'
 import { ensureHome, locateHome } from '../../../lib/base/config/home.js'
 import type { AuditEvent } from '../../../lib/model/audit.js'

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { type Backup, openBackup } from '../../../lib/carry/backup/restore.js'
+import { type Backup, openBackup } from '../../../lib/carry/backup/read.js'
 import { locateHome } from '../../../lib/base/config/home.js'
 import type { Project } from '../../../lib/model/project.js'
 import { serve } from '../../../lib/server/serve.js'
