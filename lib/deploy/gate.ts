@@ -62,12 +62,12 @@ export async function runGate(
       const isGood = await history.attempt(gate.timeout * 1000)
       needs.onResults(history.results())
       passes = isGood ? passes + 1 : 0
-      if (passedMs !== null && !isGood) throw new GateFailure(`${history.complaint()} after it had passed`)
+      if (passedMs !== null && !isGood) throw new GateFailure(history.complaint('passed, and then failed'))
       if (passedMs === null && passes >= gate.successes) passedMs = elapsedMs()
       if (passedMs !== null && elapsedMs() - passedMs >= stableMsOf(gate)) return
       // The next attempt would begin after the deadline.
       if (passedMs === null && elapsedMs() + gate.interval * 1000 > gate.deadline * 1000)
-        throw new GateFailure(`${history.complaint()} within ${gate.deadline} s`)
+        throw new GateFailure(history.complaint(`did not pass within ${gate.deadline} s`))
       await pause(gate.interval * 1000, signal)
     }
   } catch (error) {
@@ -89,14 +89,14 @@ function stableMsOf({ after, stableFor }: Gate): number {
 }
 
 /** Keeps the attempts of all checks. An attempt that changes the answer of a check is one line of output. */
-function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeeds) {
+function createHistory({ after, successes, deadline }: Gate, { clock, checks, say, signal }: GateNeeds) {
   const titles = titlesOfChecks(after)
   const each = after.map((check, index) => {
     return { check, title: titles[index] as string, attempts: 0, last: null as Attempt | null }
   })
   const endedAt = (): string => new Date(clock.now()).toISOString()
   let results: CheckResult[] = []
-  let complaint = 'The checks did not run'
+  let lastFailed: CheckResult | undefined
 
   const note = (title: string, { ok, message }: Attempt): void =>
     say(`→ check ${title}: ${ok ? 'passed' : 'failed'} (${message})`)
@@ -121,13 +121,15 @@ function createHistory({ after }: Gate, { clock, checks, say, signal }: GateNeed
         const { ok, message } = last as Attempt
         return { check: title, ok, attempts, message, endedAt: endedAt() }
       })
-      const failed = results.find(({ ok }) => !ok)
-      if (failed !== undefined) complaint = `The check ${failed.check} failed: ${failed.message}`
+      lastFailed = results.find(({ ok }) => !ok) ?? lastFailed
       return attempts.every(({ ok }) => ok)
     },
     results: (): CheckResult[] => results,
-    /** Returns which check failed last, and how. */
-    complaint: (): string => complaint
+    /** Returns which check failed last, what became of it, and why; none failed: what is missing. */
+    complaint: (what: string): string =>
+      lastFailed === undefined
+        ? `The checks did not pass ${successes} times in a row within ${deadline} s`
+        : `The check ${lastFailed.check} ${what}: ${lastFailed.message}`
   }
 }
 

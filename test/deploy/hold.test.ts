@@ -41,7 +41,7 @@ t.test('a deployment whose check fails goes back, and the earlier one is live', 
   t.match(row, { status: 'failed', revertReason: 'check', revertedAt: /Z$/, placed: null, heldFor: null })
   t.match(
     row.errorMessage,
-    `The check ${server.url} failed: 503 within 1 s; the earlier files are back, ${first.id} is live`
+    `The check ${server.url} did not pass within 1 s: 503; the earlier files are back, ${first.id} is live`
   )
   t.equal(await contentsOf(project), '1')
   t.strictSame(await readdir(project.deployPath), ['a.txt'])

@@ -196,7 +196,8 @@ t.test('translates a sentence with its values into Chinese, followed by the Engl
 
 t.test('what checks, waits and rollouts say is Chinese as a whole', async t => {
   setLanguage('zh')
-  const endings = [' within 30 s', ' after it had passed', ' within 30 s; the earlier files are back, dep_1 is live']
+  const kinds = ['did not pass within 30 s', 'passed, and then failed', 'failed']
+  const endings = ['', '; the earlier files are back, dep_1 is live']
   const answers = [
     ...['exit code 1', 'exit code 1: 坏', 'killed by the signal SIGKILL', 'killed by the signal SIGTERM: 坏', '503'],
     ...['it ran longer than its time limit', 'no answer within 5 s', 'no connection within 5 s', 'connection refused'],
@@ -206,8 +207,11 @@ t.test('what checks, waits and rollouts say is Chinese as a whole', async t => {
   ]
   const checks = ['command', 'command 2', 'pm2 online', 'tcp 127.0.0.1:5432', 'log 访问', 'http://localhost/']
   const sentences = [
-    ...answers.flatMap(answer => endings.map(ending => `The check command failed: ${answer}${ending}`)),
-    ...checks.map(check => `The check ${check} failed: connection refused within 5 s`),
+    ...kinds.flatMap(kind =>
+      answers.flatMap(answer => endings.map(ending => `The check command ${kind}: ${answer}${ending}`))
+    ),
+    'The checks did not pass 9 times in a row within 5 s; the earlier files are back',
+    ...checks.map(check => `The check ${check} did not pass within 5 s: connection refused`),
     ...['Rejected by 张', 'Rejected by 张: 不', 'Reverted by 张', 'Nobody confirmed the deployment within 60 s'],
     ...['Nobody confirmed the deployment in time', 'Nobody approved the deployment before 2030-01-01'],
     ...[

@@ -412,8 +412,11 @@ export const words: Words = {
   'server:The server was stopped while the deployment was running': '部署进行时服务器停止了',
   'server:Another hub leads the cluster now': '现在由另一个中枢主导集群',
   'server:Cannot continue the deployment after a restart: {why}. Push again': '重启后无法继续该部署：{why}。请重新推送',
-  'server:The check {what} failed: {why} within {count} s': '检查“{what}”在 {count} 秒内未通过：{why}',
-  'server:The check {what} failed: {why} after it had passed': '检查“{what}”通过之后又失败：{why}',
+  'server:The check {what} did not pass within {count} s: {why}': '检查“{what}”在 {count} 秒内未通过：{why}',
+  'server:The check {what} passed, and then failed: {why}': '检查“{what}”通过之后又失败：{why}',
+  'server:The checks did not pass {count} times in a row within {seconds} s':
+    '检查未能在 {seconds} 秒内连续通过 {count} 次',
+  // As earlier versions wrote it.
   'server:The check {what} failed: {why}': '检查“{what}”失败：{why}',
   'server:command': '命令',
   'server:exit code {count}: {line}': '退出码 {count}：{line}',
