@@ -111,13 +111,24 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
     throw row.revertReason !== null ? tooLate(row, doing) : notWaiting(row, doing)
   }
 
+  /** The record says first that a deployment waits to be confirmed: after a moment, or a restart, it does. */
+  async function onceWaiting(deployId: string): Promise<DeploymentRow> {
+    for (;;) {
+      const row = ends.current(requireDeployment(store, deployId))
+      const run = live.find(deployId)
+      const isToWait = row.heldFor === 'confirm' && row.revertReason === null
+      if (!isToWait || run === undefined || run.isOver || run.window !== null) return row
+      await run.woken(run.wakes)
+    }
+  }
+
   return {
     /**
      * Confirms a deployment that waits for it. Resolves with its final record. Audited. Refuses: 404, 409 `not_waiting`,
      * `too_late`.
      */
     async confirm(deployId: string, actor: Actor): Promise<DeploymentRow> {
-      const row = ends.current(requireDeployment(store, deployId))
+      const row = await onceWaiting(deployId)
       const run = requireHeld(row, 'confirm')
       if (run.window === null) throw notWaiting(row, 'confirm')
       if (!run.window.confirm()) throw tooLate(row, 'confirm')

@@ -190,10 +190,9 @@ t.test('confirm and revert', async t => {
       status: 403,
       body: { code: 'other_project' }
     })
-    await until(async () => {
-      const { status, body } = await as(shop.token).post(`/api/deployments/${id}/confirm`)
-      if (status === 200) t.match(body, { success: true, deployment: { id, status: 'success', confirmSeconds: 60 } })
-      return status === 200
+    t.match(await as(shop.token).post(`/api/deployments/${id}/confirm`), {
+      status: 200,
+      body: { success: true, deployment: { id, status: 'success', confirmSeconds: 60 } }
     })
     const events = eventsOf(await pushed)
     t.match(

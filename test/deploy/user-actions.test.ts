@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { admin, deployStage, type DeployStage, never } from '../support/deploy-stage.js'
 import { isRunning } from '../support/processes.js'
 import { until } from '../support/until.js'
@@ -130,8 +131,8 @@ t.test('a deployment is settled when it is confirmed', async t => {
   const project = await stage.addProject()
   const run = await stage.push(project, { 'a.txt': '1' }, { confirmSeconds: 60 })
   await until(() => stage.deployer.confirmUntil(run.deployId) !== null)
-  await until(() => stage.row(run.deployId).heldFor === 'confirm')
-  const { holdUntil, status } = stage.row(run.deployId)
+  const { holdUntil, heldFor, status } = stage.row(run.deployId)
+  t.equal(heldFor, 'confirm')
   t.equal(status, 'running')
   t.equal(holdUntil, stage.deployer.confirmUntil(run.deployId))
   const next = await stage.push(project, { 'a.txt': '2' })
@@ -149,6 +150,22 @@ t.test('a deployment is settled when it is confirmed', async t => {
     message: matching(deploySays.revertTooLate)
   })
   await t.rejects(stage.deployer.confirm('dep_unknown', admin), { code: 'not_found' })
+})
+
+t.test('a confirmation counts as soon as the record says that the deployment waits for it, also after a restart', async t => {
+  const stage = await deployStage(t)
+  const project = await stage.addProject()
+  const saysSo = async ({ row }: DeployStage, id: string): Promise<void> => {
+    while (row(id).heldFor !== 'confirm') await turn()
+  }
+  const first = await stage.push(project, { 'a.txt': '1' }, { confirmSeconds: 60 })
+  await saysSo(stage, first.deployId)
+  t.match(await stage.deployer.confirm(first.deployId, admin), { status: 'success' })
+  const second = await stage.push(project, { 'a.txt': '2' }, { confirmSeconds: 60 })
+  await until(() => stage.deployer.confirmUntil(second.deployId) !== null)
+  await stage.deployer.stop({ wait: false })
+  const later = await stage.restart()
+  t.match(await later.deployer.confirm(second.deployId, admin), { status: 'success' })
 })
 
 t.test('a revert of what is not held says what to do instead', async t => {

@@ -28,7 +28,7 @@ export interface LiveRun {
   /** Number of wakes so far. */
   readonly wakes: number
   /** Resolves on a wake or end after `since`, a value of `wakes`. Throws the signal's reason. */
-  woken(since: number, signal: AbortSignal): Promise<void>
+  woken(since: number, signal?: AbortSignal): Promise<void>
   /** Ends the run with its final record. */
   end(row: DeploymentRow): void
   readonly isOver: boolean
@@ -145,17 +145,17 @@ function createRun(
       return wakes
     },
     async woken(since, signal) {
-      signal.throwIfAborted()
+      signal?.throwIfAborted()
       if (wakes !== since) return
       let finish = (): void => {}
       await new Promise<void>(resolve => {
         finish = resolve
         waiting.add(finish)
-        signal.addEventListener('abort', finish)
+        signal?.addEventListener('abort', finish)
       })
       waiting.delete(finish)
-      signal.removeEventListener('abort', finish)
-      signal.throwIfAborted()
+      signal?.removeEventListener('abort', finish)
+      signal?.throwIfAborted()
     }
   }
 }
