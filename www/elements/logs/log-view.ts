@@ -45,6 +45,8 @@ export class LogView {
   #lineHeightPx = 0
   #columns = 0
   #isFrameAsked = false
+  /** Whether rows of loaded lines are missing, because there are more than a frame has time for. */
+  #isPartial = false
   #isOver = false
   #anchor: { line: number; offsetPx: number } | null = null
   #revision = -1
@@ -192,7 +194,8 @@ export class LogView {
     if (this.#lineHeightPx === 0) this.measure()
     if (this.#lineHeightPx === 0) return
     if (text.epoch !== this.#epoch) this.#beginAnew()
-    if (this.#index.read(text, readMs) === 'part') this.askFrame()
+    this.#isPartial = this.#index.read(text, readMs) === 'part'
+    if (this.#isPartial) this.askFrame()
     // The first scroll up can be noticed here before its event arrives. It must not be undone.
     if (this.#isFollowing) this.#noticeMove()
     this.#space.style.height = `${this.#index.rows * this.#lineHeightPx}px`
@@ -220,8 +223,10 @@ export class LogView {
     const { scroll } = this.#needs
     if (line >= this.#index.firstNumber + this.#index.lines) return
     const above = place === 'middle' ? scroll.clientHeight / 3 : 0
-    scroll.scrollTop = this.#space.offsetTop + this.#index.rowOf(line) * this.#lineHeightPx - above
-    this.#wanted = null
+    const top = this.#space.offsetTop + this.#index.rowOf(line) * this.#lineHeightPx - above
+    scroll.scrollTop = top
+    // Without the rows below, the line is at the end, where the view would follow the log.
+    if (!this.#isPartial || top + scroll.clientHeight < scroll.scrollHeight - endPx) this.#wanted = null
   }
 
   #takeAnchor(): void {
@@ -302,7 +307,7 @@ export class LogView {
   #noticeMove(): void {
     const { scroll, text } = this.#needs
     const isAtEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < endPx
-    if (isAtEnd && text.isAtEnd && this.#wanted === null) this.#setFollowing(true)
+    if (isAtEnd && text.isAtEnd && this.#wanted === null && !this.#isPartial) this.#setFollowing(true)
     else if (scroll.scrollTop < this.#lastTop - 1) this.#setFollowing(false)
   }
 
