@@ -392,9 +392,20 @@ export function interpreterOf(script: string): Interpreter | null {
  * `echo done > /dev/stderr`, `tee /dev/stderr` and Python's `open('/dev/stdout')` would fail with "No such device or
  * address" (unix(7)). Under ssh, cron and CI systems they work. Node cannot make a pipe, so this is a named one,
  * without a name by the time the script runs. Its mode lets the script's user open it, who has no other way to it.
+ *
+ * To start `mkfifo` takes as long as a short script, so one call makes several pipes. They are opened at once, lose their
+ * names, and wait. Each serves one script only: what that leaves behind may keep it open.
  */
 
 const systemPath = '/usr/bin:/bin'
+/** What one call of `mkfifo` makes; each has two descriptors while it waits. */
+const pipesAtOnce = 8
+
+/** Both ends of a pipe that nobody has used. */
+interface Ends {
+  fd: number
+  writer: number
+}
 
 /** An open pipe. */
 interface OutputPipe {
@@ -403,35 +414,49 @@ interface OutputPipe {
   writer: number
 }
 
+const unused: Ends[] = []
+let making: Promise<boolean> | null = null
+
 /**
  * Opens a pipe; null where none can be made or read, as on Windows and in Bun, whose sockets read no descriptor: a
  * socket serves most scripts.
  */
 export async function openPipe(): Promise<OutputPipe | null> {
   if (process.platform === 'win32' || bunVersion !== undefined) return null
-  let directory: string | null = null
-  try {
-    directory = mkdtempSync(join(tmpdir(), `svc-pipe-${ownMark()}-`))
-    const path = join(directory, 'output')
-    await new Promise<void>((resolve, reject) =>
-      execFile('mkfifo', ['-m', '666', path], { env: { PATH: systemPath } }, error =>
-        error === null ? resolve() : reject(error)
-      )
-    )
-    return open(path)
-  } catch {
-    return null
-  } finally {
-    if (directory !== null) rmSync(directory, { recursive: true, force: true })
+  for (;;) {
+    const ends = unused.pop()
+    if (ends !== undefined)
+      return { reader: new Socket({ fd: ends.fd, readable: true, writable: false }), writer: ends.writer }
+    making ??= makePipes().finally(() => (making = null))
+    if (!(await making)) return null
   }
 }
 
-function open(path: string): OutputPipe {
+/** Makes as many pipes as possible. Resolves with whether there are any. */
+async function makePipes(): Promise<boolean> {
+  let directory: string | null = null
+  try {
+    directory = mkdtempSync(join(tmpdir(), `svc-pipe-${ownMark()}-`))
+    const paths = Array.from({ length: pipesAtOnce }, (_, index) => join(directory as string, String(index)))
+    await new Promise<void>((resolve, reject) =>
+      execFile('mkfifo', ['-m', '666', ...paths], { env: { PATH: systemPath } }, error =>
+        error === null ? resolve() : reject(error)
+      )
+    )
+    for (const path of paths) unused.push(open(path))
+  } catch {
+    // Where nothing can be made, or no more can be opened.
+  } finally {
+    if (directory !== null) rmSync(directory, { recursive: true, force: true })
+  }
+  return unused.length > 0
+}
+
+function open(path: string): Ends {
   // Without O_NONBLOCK, each open would wait for the other end.
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    const writer = openSync(path, constants.O_WRONLY)
-    return { reader: new Socket({ fd, readable: true, writable: false }), writer }
+    return { fd, writer: openSync(path, constants.O_WRONLY) }
   } catch (error) {
     closeSync(fd)
     throw error
