@@ -152,21 +152,24 @@ t.test('a deployment is settled when it is confirmed', async t => {
   await t.rejects(stage.deployer.confirm('dep_unknown', admin), { code: 'not_found' })
 })
 
-t.test('a confirmation counts as soon as the record says that the deployment waits for it, also after a restart', async t => {
-  const stage = await deployStage(t)
-  const project = await stage.addProject()
-  const saysSo = async ({ row }: DeployStage, id: string): Promise<void> => {
-    while (row(id).heldFor !== 'confirm') await turn()
+t.test(
+  'a confirmation counts as soon as the record says that the deployment waits for it, also after a restart',
+  async t => {
+    const stage = await deployStage(t)
+    const project = await stage.addProject()
+    const saysSo = async ({ row }: DeployStage, id: string): Promise<void> => {
+      while (row(id).heldFor !== 'confirm') await turn()
+    }
+    const first = await stage.push(project, { 'a.txt': '1' }, { confirmSeconds: 60 })
+    await saysSo(stage, first.deployId)
+    t.match(await stage.deployer.confirm(first.deployId, admin), { status: 'success' })
+    const second = await stage.push(project, { 'a.txt': '2' }, { confirmSeconds: 60 })
+    await until(() => stage.deployer.confirmUntil(second.deployId) !== null)
+    await stage.deployer.stop({ wait: false })
+    const later = await stage.restart()
+    t.match(await later.deployer.confirm(second.deployId, admin), { status: 'success' })
   }
-  const first = await stage.push(project, { 'a.txt': '1' }, { confirmSeconds: 60 })
-  await saysSo(stage, first.deployId)
-  t.match(await stage.deployer.confirm(first.deployId, admin), { status: 'success' })
-  const second = await stage.push(project, { 'a.txt': '2' }, { confirmSeconds: 60 })
-  await until(() => stage.deployer.confirmUntil(second.deployId) !== null)
-  await stage.deployer.stop({ wait: false })
-  const later = await stage.restart()
-  t.match(await later.deployer.confirm(second.deployId, admin), { status: 'success' })
-})
+)
 
 t.test('a revert of what is not held says what to do instead', async t => {
   const stage = await deployStage(t)
