@@ -142,7 +142,7 @@ Description: self-hosted deployment service
  files where the build is made, uploads them, and shows the deployment.
  .
  The terminal of the panel needs node-pty, which this package contains as
- source: "npm rebuild node-pty" in /${place} compiles it.
+ source: "npm run install" in /${place}/node_modules/node-pty compiles it.
 `
   const script = (name: string): TarEntry => ({
     path: `DEBIAN/${name}`,

@@ -146,6 +146,8 @@ function advice({ user, isMultiUser, home, paths }: Installed): string[] {
     ...(isMultiUser
       ? [
           'Give each project a user of its own (its field runAs) and a directory. As root:',
+          // Without it, both commands look into the data directory of root, which has neither address nor token.
+          `  export SVC_HOME="${home}" && svc login`,
           `  svc projects create <project> --path "${paths[0] ?? '/srv'}/<project>" --user <user>`,
           `  install -d -o <user> -g <user> "${paths[0] ?? '/srv'}/<project>"`
         ]

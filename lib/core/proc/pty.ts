@@ -108,7 +108,8 @@ function explain(error: NodeJS.ErrnoException): string {
     return 'The terminal needs the package node-pty. Install it beside svc with "npm install node-pty", and restart svc'
   }
   const why = error.message?.split('\n')[0] ?? String(error)
-  return `The terminal needs node-pty compiled for this platform (${why}). Run "npm rebuild node-pty" beside svc`
+  // Not "npm rebuild": npm 11 says that it has rebuilt a bundled package, and runs nothing.
+  return `The terminal needs node-pty compiled for this platform (${why}). Run "npm run install" in node_modules/node-pty of svc`
 }
 
 function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd, env, cols, rows }: PtyOptions): Pty {

@@ -48,7 +48,7 @@ t.test('a unit for several users runs as root and explains runAs', async t => {
   t.equal(valueOf(stdout, 'User'), 'root')
   t.match(
     stderr,
-    /\n {2}svc projects create <project> --path "\/srv\/nowhere\/www\/<project>" --user <user>\n {2}install -d -o <user> -g <user> "\/srv\/nowhere\/www\/<project>"\n/
+    /\n {2}export SVC_HOME="\/var\/lib\/svc" && svc login\n {2}svc projects create <project> --path "\/srv\/nowhere\/www\/<project>" --user <user>\n {2}install -d -o <user> -g <user> "\/srv\/nowhere\/www\/<project>"\n/
   )
   t.match(await svc(['systemd', '--multi-user', '--user', 'deploy'], { cwd }), {
     code: 2,

@@ -64,7 +64,7 @@ t.test('says how to install node-pty if it is missing', async t => {
   )()
   t.match(broken, {
     outcome: 'missing',
-    reason: /\(Failed to load native module: pty.node\)\. Run "npm rebuild node-pty"/
+    reason: /\(Failed to load native module: pty.node\)\. Run "npm run install" in node_modules\/node-pty/
   })
   let loads = 0
   const load = createPtyLoader(async () => {
