@@ -12,8 +12,22 @@ export function withoutMark(text: string): string {
   return text.startsWith(byteOrderMark) ? text.slice(1) : text
 }
 
-/** Decodes UTF-8. Refuses (`not_utf8`) UTF-16, with or without its mark. `name` is what is read, for the sentence. */
+/**
+ * Decodes UTF-8. Refuses (`not_utf8`) UTF-16, with or without its mark, and other bytes that are not UTF-8: what stands for them would
+ * be stored or run. `name` is what is read, for the sentence.
+ */
 export function decodeText(bytes: Buffer, name: string): string {
+  const text = decodeLoosely(bytes, name)
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return text
+  } catch (cause) {
+    throw new Refusal('invalid', 'not_utf8', `Cannot read ${name}: it is not UTF-8 text. Save it as UTF-8`, { cause })
+  }
+}
+
+/** Decodes like `decodeText`, with U+FFFD for each byte that is not UTF-8: for a file of which svc reads only a part. */
+export function decodeLoosely(bytes: Buffer, name: string): string {
   const [first, second] = bytes
   const hasMark = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
   // Without a mark, every other byte of its ASCII characters is zero. UTF-8 text contains no zero bytes.

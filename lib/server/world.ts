@@ -2,6 +2,7 @@ import type { SessionKey } from '../access/session-key.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import type { Environment, Home } from '../base/config/home.js'
+import { isSwitchedOn } from '../base/config/precedence.js'
 import type { ServerKeys } from '../cluster/keys.js'
 import type { Store } from '../core/store/database.js'
 import type { ArchiveCopies, DeployNeeds } from '../deploy/needs.js'
@@ -64,8 +65,8 @@ export function requiresSignatures({
   requireSignatures?: boolean | undefined
   environment: Environment
 }): boolean {
-  return requireSignatures || environment['SVC_REQUIRE_SIGNATURES'] === '1'
+  return requireSignatures || isSwitchedOn(environment, 'SVC_REQUIRE_SIGNATURES')
 }
 
 /** Returns whether the clock of the machine is right, although the server has recorded later times. */
-export const trustsClock = (environment: Environment): boolean => environment['SVC_TRUST_CLOCK'] === '1'
+export const trustsClock = (environment: Environment): boolean => isSwitchedOn(environment, 'SVC_TRUST_CLOCK')

@@ -20,7 +20,7 @@ import {
   itemsOf
 } from '../../lib/base/text.js'
 
-t.test('decodes UTF-8, and refuses UTF-16', async t => {
+t.test('decodes UTF-8, and refuses UTF-16 and other bytes', async t => {
   t.equal(withoutMark('\ufeffa\ufeff'), 'a\ufeff')
   t.equal(decodeText(Buffer.from('\ufeffä=1\n'), 'x'), 'ä=1\n')
   t.equal(decodeText(Buffer.alloc(0), 'x'), '')
@@ -29,6 +29,11 @@ t.test('decodes UTF-8, and refuses UTF-16', async t => {
   const message = 'Cannot read "x": it is UTF-16 text. Save it as UTF-8'
   for (const bytes of [wide, Buffer.from(wide).swap16(), wide.subarray(2), Buffer.from(wide.subarray(2)).swap16()])
     t.throws(() => decodeText(bytes, '"x"'), { code: 'not_utf8', message })
+  t.throws(() => decodeText(Buffer.from('a\xe9b', 'latin1'), '"x"'), {
+    code: 'not_utf8',
+    message: 'Cannot read "x": it is not UTF-8 text. Save it as UTF-8'
+  })
+  t.equal(decodeText(Buffer.from('\ufffd'), 'x'), '\ufffd', 'the character itself is UTF-8')
   const directory = t.testdir({ plain: '\ufeffa' })
   writeFileSync(join(directory, 'wide'), wide)
   t.equal(await readText(join(directory, 'plain')), 'a')

@@ -505,7 +505,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
     'The hub would leave although no other hub of the cluster runs',
     'Start another hub, or remove hubs that are gone with `svc cluster forget`.'
   ),
-  not_utf8: row('command', 'A file or standard input is UTF-16 text', 'Save it as UTF-8.'),
+  not_utf8: row('command', 'A file or standard input is not UTF-8 text', 'Save it as UTF-8.'),
   not_writable: row('command', 'A file cannot be written', rightPath),
   nothing_live: row('command', 'Nothing is live in the project to promote from', 'Deploy to it first.'),
   only_copy: row(

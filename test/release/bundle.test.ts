@@ -239,7 +239,10 @@ t.test(
     const unpacked = await served(t, join(bundle, 'bin/svc.js'))
     t.match(unpacked, {
       health: { status: 'ok' },
-      terminal: { available: false, reason: /compiled for this platform .*\. Run "npm run install" in node_modules\/node-pty/ }
+      terminal: {
+        available: false,
+        reason: /compiled for this platform .*\. Run "npm run install" in node_modules\/node-pty/
+      }
     })
     // The command reaches the compiler, which is a program here that only writes that it was called.
     const compiler = join(bare, 'compiler.cjs')

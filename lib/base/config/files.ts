@@ -4,12 +4,12 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode, reasonOf, Refusal } from '../errors.js'
 import { JsonFault, strictJson } from '../json.js'
-import { closest, readText, withoutMark } from '../text.js'
+import { closest, decodeLoosely, decodeText, readText, withoutMark } from '../text.js'
 import { hasEnded, ownMark } from '../runtime.js'
 import { loosenessOf, replaceFile, trustedUsers } from '../files.js'
 
@@ -332,27 +332,33 @@ function quote(value: string): string {
 
 /**
  * Reads `.env.local` of a directory. The result is empty if the file does not exist or, with a warning, cannot be read. Refuses UTF-16
- * (`not_utf8`), and (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client`
+ * and a value of svc that is not UTF-8 (`not_utf8`), and (`unsafe_dotenv`) a file that sets one of svc's keys and that another user could change. A `client`
  * often runs in a checkout that another user owns, so it refuses that owner only as root. For a client, the user's
  * private group may have write access (umask 002).
  */
 export async function readDotenv(directory: string, reader: 'server' | 'client'): Promise<Dotenv> {
   const path = join(directory, '.env.local')
   let problem: string | null = null
-  const text = await readText(path).catch((error: unknown) => {
-    if (error instanceof Refusal) throw error
+  const bytes = await readFile(path).catch((error: unknown) => {
     // ENOTDIR: the directory is none.
     if (!hasCode(error, 'ENOENT', 'ENOTDIR')) problem = `Cannot read "${path}", so it sets nothing: ${reasonOf(error)}`
-    return ''
+    return Buffer.alloc(0)
   })
+  const text = decodeLoosely(bytes, `"${path}"`)
   const all = parseDotenv(text)
   const values = Object.fromEntries(dotenvKeys.flatMap(key => (all[key] ? [[key, all[key]]] : [])))
+  // Other lines are of other programs.
+  if (Object.values(values).some(value => value.includes('\ufffd'))) decodeText(bytes, `"${path}"`)
   if (Object.keys(values).length > 0) await refuseLoose(path, reader)
   const known: readonly string[] = dotenvKeys
   const unknown = Object.keys(all).filter(key => /^SVC_/i.test(key) && !known.includes(key))
   const repeated = dotenvKeys.filter(key => new Set(assignmentsOf(text, key).map(([whole]) => whole)).size > 1)
+  const unset = dotenvKeys.filter(
+    key => !Object.hasOwn(all, key) && new RegExp(`^[ \\t]*(export[ \\t]+)?${key}[ \\t:]`, 'm').test(text)
+  )
   const warnings = [
     ...(problem === null ? [] : [problem]),
+    ...unset.map(key => `"${path}" names ${key} without "=", so it sets nothing: write ${key}=value`),
     ...unknown.map(key => warningOf(path, key)),
     ...repeated.map(key => `"${path}" sets ${key} more than once: the last value counts`)
   ]

@@ -136,7 +136,8 @@ function projectIdOf(layers: Layers): Sourced<string> | null {
   return (
     flag(flags.project, '--project') ??
     ofClient(layers, 'SVC_PROJECT_ID') ??
-    sourced(project?.config.projectId, 'project', project?.path ?? '')
+    // No id and no name of a project ends with white space.
+    sourced(project?.config.projectId?.trim(), 'project', project?.path ?? '')
   )
 }
 
@@ -144,7 +145,10 @@ function projectIdOf(layers: Layers): Sourced<string> | null {
  * Returns a variable that says what is deployed. Within a script of a deployment, the environment says what that deployment
  * is (SVC_PROJECT_ID), and not what a `svc push` in the script should do: then only `.env.local` counts.
  */
-function ofClient({ environment, dotenv }: Layers, key: DotenvKey): Sourced<string> | null {
+function ofClient(
+  { environment, dotenv }: Pick<Layers, 'environment' | 'dotenv'>,
+  key: DotenvKey
+): Sourced<string> | null {
   return findVariable({ environment: environment['SVC_DEPLOY_ID'] ? {} : environment, dotenv }, key)
 }
 
@@ -254,6 +258,11 @@ function withoutPassword(url: string): string {
 
 const switches: Record<string, boolean> = { true: true, 1: true, false: false, 0: false }
 
+/** Returns whether a variable of the environment switches something on. Refuses (`invalid_switch`) what is neither on nor off. */
+export function isSwitchedOn(environment: Environment, key: string): boolean {
+  return toSwitch(sourced(environment[key]?.trim() || undefined, 'environment', key))?.value ?? false
+}
+
 function toSwitch(text: Sourced<string> | null): Sourced<boolean> | null {
   if (text === null) return null
   const value = Object.hasOwn(switches, text.value) ? switches[text.value] : undefined
@@ -298,11 +307,13 @@ export interface LoadOptions {
  */
 export async function loadLayers(options: LoadOptions): Promise<Layers> {
   const { cwd, environment, home, flags = {} } = options
-  const env = await decideEnvironment(options, await selectEnvironment(cwd, options.env ?? null))
+  const dotenv = await readDotenv(cwd, 'client')
+  const isNamed = flags.project !== undefined || ofClient({ environment, dotenv }, 'SVC_PROJECT_ID') !== null
+  const env = await decideEnvironment(options, await selectEnvironment(cwd, options.env ?? null), isNamed)
   return {
     flags,
     environment,
-    dotenv: await readDotenv(cwd, 'client'),
+    dotenv,
     project: env === undefined ? null : await readClientConfig(cwd, env),
     global: { path: home.configFile, config: await readConfig(home) },
     env: env ?? null
@@ -310,10 +321,14 @@ export async function loadLayers(options: LoadOptions): Promise<Layers> {
 }
 
 /** Returns the environment to read: null for `svc.config.json`, undefined for no file. */
-async function decideEnvironment(options: LoadOptions, selection: Selection): Promise<string | null | undefined> {
+async function decideEnvironment(
+  options: LoadOptions,
+  selection: Selection,
+  isNamed: boolean
+): Promise<string | null | undefined> {
   if (selection.outcome === 'found') return selection.env
   if (selection.outcome === 'none') {
-    if (options.project === 'optional' || options.flags?.project !== undefined) return undefined
+    if (options.project === 'optional' || isNamed) return undefined
     const advice = ['Run "svc init" to create one', ...(options.projectHint ? [options.projectHint] : [])].join(', or ')
     throw new Refusal('not_found', 'no_client_config', `No svc.config.json in "${options.cwd}". ${advice}`)
   }

@@ -248,6 +248,18 @@ t.test('says why a file sets nothing, and which keys it sets more than once', as
   t.equal(warnings.length, 1)
 })
 
+t.test('refuses a value that is not UTF-8, and a change of a file that has such lines', async t => {
+  const directory = t.testdir({})
+  const path = join(directory, '.env.local')
+  const written = (text: string) => writeFile(path, Buffer.from(text, 'latin1'), { mode: 0o600 })
+  await written('SVC_PRE_DEPLOY=echo \xe9\n')
+  await t.rejects(readDotenv(directory, 'client'), { code: 'not_utf8' })
+  await written('OTHER=\xe9\nSVC_TOKEN=a\n')
+  t.strictSame((await readDotenv(directory, 'client')).values, { SVC_TOKEN: 'a' })
+  await t.rejects(writeDotenv(directory, 'SVC_TOKEN', 'b'), { code: 'not_utf8' })
+  t.equal(await readFile(path, 'latin1'), 'OTHER=\xe9\nSVC_TOKEN=a\n')
+})
+
 t.test('warns of keys that look like those of svc', async t => {
   const directory = t.testdir({ '.env.local': 'SVC_OUTPUT_DR=a\nSVC_HOME=/b\nOTHER=c\nSVC_PROJECT_ID=proj_a\n' })
   const { values, warnings } = await readDotenv(directory, 'client')
@@ -257,6 +269,13 @@ t.test('warns of keys that look like those of svc', async t => {
     /SVC_HOME, which svc does not read from this file/
   ])
   t.equal(warnings.length, 2)
+  const unset = t.testdir({
+    '.env.local': 'SVC_SERVER_URL: http://a\n# SVC_TOKEN x\nexport SVC_TOKEN b\nADMIN_TOKEN =c\n'
+  })
+  t.match((await readDotenv(unset, 'client')).warnings, [
+    /names SVC_SERVER_URL without "=", so it sets nothing: write SVC_SERVER_URL=value$/,
+    /names SVC_TOKEN without "="/
+  ])
 })
 
 t.test(

@@ -250,6 +250,8 @@ t.test('reads the layers of a working directory', async t => {
   const file = (projectId: string): string => JSON.stringify({ projectId })
   const directory = t.testdir({
     none: {},
+    named: { '.env.local': 'SVC_PROJECT_ID=x\n' },
+    spaced: { 'svc.config.json': file(' a\t') },
     one: { 'svc.config.json': file('a'), '.env.local': 'SVC_TOKEN=t' },
     plain: { 'svc.config.json': file('plain'), 'svc.config.dev.json': file('d'), 'svc.config.prod.json': file('p') },
     several: { 'svc.config.dev.json': file('d'), 'svc.config.prod.json': file('p') },
@@ -274,6 +276,11 @@ t.test('reads the layers of a working directory', async t => {
   t.match(await load('several', { project: 'optional' }), { project: null, env: null })
   t.match(await load('none', { project: 'optional' }), { project: null })
   t.match(await load('none', { flags: { project: 'x' } }), { project: null })
+  t.match(await load('none', { environment: { SVC_PROJECT_ID: 'x' } }), { project: null })
+  t.match(await load('named'), { project: null, dotenv: { values: { SVC_PROJECT_ID: 'x' } } })
+  t.equal(effectiveConfig(await load('spaced')).projectId?.value, 'a')
+  const inScript = { environment: { SVC_PROJECT_ID: 'x', SVC_DEPLOY_ID: 'dep_a' } }
+  await t.rejects(load('none', inScript), { code: 'no_client_config' }, 'says what that deployment is')
   await t.rejects(load('none'), { code: 'no_client_config', message: configSays.initWritesOne })
   await t.rejects(load('none', { projectHint: 'name the project with --project' }), {
     code: 'no_client_config',
