@@ -13,7 +13,7 @@ export function withoutMark(text: string): string {
 }
 
 /**
- * Decodes UTF-8. Refuses (`not_utf8`) UTF-16, with or without its mark, and other bytes that are not UTF-8: what stands for them would
+ * Decodes UTF-8. Refuses (`not_utf8`) UTF-16, with or without its mark, and other bytes that are not UTF-8: a replacement for them would
  * be stored or run. `name` is what is read, for the sentence.
  */
 export function decodeText(bytes: Buffer, name: string): string {
