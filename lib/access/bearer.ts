@@ -42,6 +42,11 @@ export interface Caller extends Actor {
   isLate?: true | undefined
   /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
   provenAt?: string | null | undefined
+  /**
+   * Refuses (401 `token_revoked`) a caller who would not be accepted any more as at the beginning of the request. If it
+   * `finishes` what it began, it may have expired. Undefined: its rights end with the process.
+   */
+  checkAgain?: ((finishes: boolean) => void) | undefined
 }
 
 interface Rule {
@@ -131,17 +136,18 @@ interface Needs {
   projectOf(token: string): { id: string; token: string } | undefined
   globalToken(): string
   metricsToken(): string
-  named: Pick<NamedTokens, 'callerOf' | 'callerById'>
+  named: Pick<NamedTokens, 'callerOf' | 'callerById' | 'callerAgain'>
   tickets: { redeem(ticket: string, purpose: TicketPurpose): TicketHolder | null }
   allowList: { check(address: string): void }
   limiter: Limiter
   /** Whether a named token has unfinished uploads. */
   hasUploads?(tokenId: string): boolean
-  nodes: Pick<NodeRequests, 'verify'>
+  nodes: Pick<NodeRequests, 'verify' | 'isKnown'>
   /** Returns the user of a request that the agent of this server sends for its hub; null: it is another request. */
   relayed?: ((headers: RequestFacts['headers']) => RelayedCaller | null) | undefined
   sessions: {
     find(headers: RequestFacts['headers']): FoundSession | null
+    isAlive(id: string): boolean
     hasCookie(headers: RequestFacts['headers']): boolean
   }
 }
@@ -161,7 +167,10 @@ type Holder = Pick<
   | 'provenAt'
   | 'isRelayed'
   | 'isLate'
->
+> & {
+  /** Finds the holder once more, and takes no note of it. Undefined: its rights end with the process. */
+  again?: (finishes: boolean) => Holder | null
+}
 
 /** Creates the authorization of a server. */
 export function createBearer(needs: Needs) {
@@ -174,7 +183,7 @@ export function createBearer(needs: Needs) {
     if (relayed !== null) return holderOfRelayed(relayed)
     // At the socket, a token that is given replaces the rights of the operator: it names who acts, and may deploy.
     if (client.local && rule.others.includes('local') && headers.authorization === undefined) return local
-    if (rule.others.includes('agent')) return holderOfNode(needs.nodes.verify(credentials))
+    if (rule.others.includes('agent')) return holderOfNode(needs, needs.nodes.verify(credentials))
     if (rule.min === null && rule.others.every(role => role === 'local')) throw notLocal()
     const { ticket: purpose } = rule
     const ticket = purpose !== undefined && headers.authorization === undefined ? query.get('ticket') : null
@@ -195,15 +204,35 @@ export function createBearer(needs: Needs) {
     )
   }
 
-  function admit(rule: Rule, { client }: Credentials, holder: Holder): Caller {
-    checkRole(rule, holder)
-    const { fromAllowed } = rule
-    if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(holder.role))) {
+  function checkAddress({ fromAllowed }: Rule, { client }: Credentials, { role }: Holder): void {
+    if (fromAllowed !== undefined && !client.local && (fromAllowed === true || fromAllowed.includes(role))) {
       allowList.check(client.witnessed)
     }
+  }
+
+  function checkSame(
+    rule: Rule,
+    credentials: Credentials,
+    { holder, again, finishes }: { holder: Holder; again: NonNullable<Holder['again']>; finishes: boolean }
+  ): void {
+    try {
+      const now = again(finishes || holder.isLate === true)
+      if (now !== null) checkAddress(rule, credentials, now)
+      if (now?.role === holder.role && String(now.projects) === String(holder.projects)) return
+    } catch (cause) {
+      throw ended(cause)
+    }
+    throw ended()
+  }
+
+  function admit(rule: Rule, credentials: Credentials, holder: Holder): Caller {
+    checkRole(rule, holder)
+    checkAddress(rule, credentials, holder)
+    const { again } = holder
+    const checkAgain = again && ((finishes: boolean) => checkSame(rule, credentials, { holder, again, finishes }))
     const { name, role, projectId, projects, token, mark, seesScripts, session, node, provenAt, isRelayed, isLate } =
       holder
-    const { ip, claimedIp } = addressesOf(client)
+    const { ip, claimedIp } = addressesOf(credentials.client)
     // Without a spread, which takes ten times as long (bench/api).
     return {
       name,
@@ -219,7 +248,8 @@ export function createBearer(needs: Needs) {
       node,
       provenAt,
       isRelayed,
-      isLate
+      isLate,
+      checkAgain
     }
   }
 
@@ -266,8 +296,9 @@ const anonymous: Holder = { name: 'anonymous', role: 'anonymous', ...nothing }
 const local: Holder = { name: 'local', role: 'local', ...everything }
 const admin: Holder = { name: 'admin', role: 'admin', ...everything }
 
-function holderOfNode(node: SigningNode): Holder {
-  return { name: `node:${node.name}`, role: 'agent', ...nothing, node }
+function holderOfNode({ nodes }: Needs, node: SigningNode): Holder {
+  const holder: Holder = { name: `node:${node.name}`, role: 'agent', ...nothing, node }
+  return { ...holder, again: () => (nodes.isKnown(node.id) ? holder : null) }
 }
 
 /** A user of the hub has the rights of a named token with its role, or of a deploy token. */
@@ -305,7 +336,13 @@ function holderOfNamed(caller: TokenCaller, session?: FoundSession): Holder {
 
 function holderOfTicket(needs: Needs, ticket: TicketHolder | null, client: ClientAddress): Holder | null {
   if (ticket === null) return null
-  return holderOfFound(needs.named, ticket, client)
+  const { checkAgain, ...found } = ticket
+  const again = (finishes: boolean): Holder | null => {
+    checkAgain?.(finishes)
+    return holderOfFound(needs.named, { ...found, isQuiet: true }, client)
+  }
+  const holder = holderOfFound(needs.named, found, client)
+  return holder && { ...holder, again }
 }
 
 /**
@@ -319,6 +356,9 @@ function holderOfSession({ sessions, named }: Needs, rule: Rule, { headers, meth
     if (sessions.hasCookie(headers)) throw unauthorized('The session has ended. Sign in again')
     throw unauthorized('A token is required: send the header "Authorization: Bearer <token>"')
   }
+  const found = { tokenId: session.tokenId, session }
+  const again = (): Holder | null =>
+    sessions.isAlive(session.id) ? holderOfFound(named, { ...found, isQuiet: true }, client) : null
   if (isFromOtherOrigin(headers)) {
     throw new Refusal(
       'forbidden',
@@ -328,17 +368,17 @@ function holderOfSession({ sessions, named }: Needs, rule: Rule, { headers, meth
   }
   const isChange = method !== 'GET' && method !== 'HEAD'
   if (isChange && !isSameSecret(textOf(headers['x-svc-csrf']), session.csrf())) throw wrongCsrf()
-  return holder
+  return { ...holder, again }
 }
 
 /** Returns the holder of a session, or of a ticket. Null: the named token has ended. */
 function holderOfFound(
   named: Needs['named'],
-  { tokenId, session }: TicketHolder,
+  { tokenId, session, isQuiet }: TicketHolder & { isQuiet?: boolean },
   client: ClientAddress
 ): Holder | null {
   if (tokenId === null) return { ...admin, session, provenAt: session?.provenAt }
-  const found = named.callerById(tokenId, addressOf(client))
+  const found = named.callerById(tokenId, addressOf(client), isQuiet)
   // A ticket that was issued to a bearer ends when its token gets a second factor.
   if (found === null || (found.needsSecondFactor && session === undefined)) return null
   return holderOfNamed(found, session)
@@ -362,16 +402,26 @@ interface Sent {
 }
 
 /** Returns the holder of a token, even if the rule does not allow its role. Returns null for an unknown token. */
-function holderOf(needs: Needs, { others, late }: Rule, sent: Sent): Holder | null {
-  const named = needs.named.callerOf(sent.token, sent.address, late ? needs.hasUploads : undefined)
-  if (named !== null) return holderOfNamed(named)
+function holderOf(needs: Needs, rule: Rule, sent: Sent): Holder | null {
+  const named = needs.named.callerOf(sent.token, sent.address, rule.late ? needs.hasUploads : undefined)
+  const holder = named === null ? holderOfPlain(needs, rule, sent) : holderOfNamed(named)
+  if (holder === null) return null
+  const again = (finishes: boolean): Holder | null => {
+    if (named === null) return holderOfPlain(needs, rule, sent)
+    const now = needs.named.callerAgain(sent.token, sent.address, finishes)
+    return now && holderOfNamed(now)
+  }
+  return { ...holder, again }
+}
+
+/** Returns the holder of a token that is not a named one. */
+function holderOfPlain(needs: Needs, { others }: Rule, { token }: Sent): Holder | null {
   for (const role of others) {
-    const holder = holders[role]?.(needs, sent.token)
+    const holder = holders[role]?.(needs, token)
     if (holder) return holder
   }
   // For an upload, the admin token is as invalid as an unknown one: neither is a deploy token.
   if (!others.includes('admin') && others.includes('global')) return null
-  const { token } = sent
   return holders.project?.(needs, token) ?? holders.global?.(needs, token) ?? holders.metrics?.(needs, token) ?? null
 }
 
@@ -445,6 +495,12 @@ function tokenOf(authorization: string | undefined): string | null {
 function tokenOfSubprotocol(protocols: string | undefined): string | null {
   const token = /^\s*svc-admin-token\s*,\s*(\S+)\s*$/.exec(protocols ?? '')?.[1]
   return token === undefined || token.length > maxTokenLength ? null : token
+}
+
+function ended(cause?: unknown): Refusal {
+  const sentence =
+    'Nothing was changed: the token or session of the request was revoked, replaced or limited since it began'
+  return new Refusal('unauthorized', 'token_revoked', sentence, { cause })
 }
 
 function unauthorized(sentence: string): Refusal {

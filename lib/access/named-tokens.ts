@@ -1,4 +1,3 @@
-import { abortForMany } from '../base/async.js'
 import type { Clock } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { Refusal, invalid, notFound } from '../base/errors.js'
@@ -110,7 +109,6 @@ interface Use {
 /** The named tokens of a server. */
 export class NamedTokens {
   readonly #needs: NamedTokensNeeds
-  readonly #lives = new Map<string, AbortController>()
   #uses = new Map<string, Use>()
   #timer: NodeJS.Timeout | undefined
   #version: string | null = null
@@ -144,14 +142,27 @@ export class NamedTokens {
     return { id: known.stored.id, digest }
   }
 
+  /**
+   * Returns the caller of a secret once more, without noting a use. If it `finishes` what it began, the secret may have
+   * expired. Refuses as `callerOf` does.
+   */
+  callerAgain(secret: string, address: string | null, finishes: boolean): TokenCaller | null {
+    const { known, isOld } = this.#found(secret) ?? {}
+    if (known === undefined) return null
+    checkNotEnded(known, isOld === true, finishes ? -Infinity : this.#needs.clock.now())
+    checkAddress(known, address)
+    if (known.caller.needsSecondFactor) throw secondFactorRequired()
+    return known.caller
+  }
+
   /** Returns the caller of a session or ticket that began with a token. Null: it has ended. Refuses: 403 `address_not_allowed`. */
-  callerById(id: string, address: string | null): TokenCaller | null {
+  callerById(id: string, address: string | null, isQuiet = false): TokenCaller | null {
     this.#refresh()
     const known = this.#byId.get(id)
     if (known === undefined || known.stored.revokedAt !== null || this.#needs.clock.now() >= known.expiresAtMs)
       return null
     checkAddress(known, address)
-    this.#note(id, address, false)
+    if (!isQuiet) this.#note(id, address, false)
     return known.caller
   }
 
@@ -163,50 +174,6 @@ export class NamedTokens {
     if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) return []
     const { digest, oldDigest } = known.stored
     return oldDigest === null || nowMs >= known.oldExpiresAtMs ? [digest] : [digest, oldDigest]
-  }
-
-  /** Ends what lives with tokens that have ended in the database: another hub may have revoked them. */
-  review(): void {
-    this.#refresh()
-    const nowMs = this.#needs.clock.now()
-    for (const [id] of this.#lives) {
-      const known = this.#byId.get(id)
-      if (known === undefined || known.stored.revokedAt !== null || nowMs >= known.expiresAtMs) this.#end(id)
-    }
-  }
-
-  /** Ends what was opened with a token as a bearer. Its sessions go on. */
-  endBearer(id: string): void {
-    this.#lives.get(id)?.abort()
-    this.#lives.delete(id)
-  }
-
-  /** Returns a signal that aborts when the token ends or its rights change. */
-  ended(id: string): AbortSignal {
-    let life = this.#lives.get(id)
-    if (life === undefined) this.#lives.set(id, (life = abortForMany()))
-    this.#watch()
-    return life.signal
-  }
-
-  /**
-   * Returns a function that says whether a token was revoked, replaced or limited since. One that has expired was not, and
-   * neither was one whose earlier secret is still valid.
-   */
-  watch(id: string): () => boolean {
-    const rights = (): string | undefined => {
-      const { role, projectIds, allowedIps } = this.#byId.get(id)?.stored ?? {}
-      return JSON.stringify([role, projectIds, allowedIps])
-    }
-    const digests = this.validDigests(id)
-    const before = rights()
-    return () => {
-      const now = this.validDigests(id)
-      const known = this.#byId.get(id)
-      if (known === undefined || known.stored.revokedAt !== null || rights() !== before) return true
-      const hasExpired = this.#needs.clock.now() >= known.expiresAtMs
-      return !hasExpired && digests.length > 0 && !digests.some(digest => now.includes(digest))
-    }
   }
 
   list(): AccessToken[] {
@@ -282,7 +249,7 @@ export class NamedTokens {
       if (changed.length > 0) audit.within(tx, { action: 'token.update', actor, target: id, detail })
       return next
     })
-    this.#end(id)
+    this.#needs.onEnd(id)
     return this.#view(updated, enrolledTokens(store))
   }
 
@@ -318,7 +285,7 @@ export class NamedTokens {
       audit.within(tx, { action: 'token.rotate', actor, target: id, detail })
       return next
     })
-    this.#end(id)
+    this.#needs.onEnd(id)
     return { token, record: this.#view(rotated, enrolledTokens(store)) }
   }
 
@@ -334,13 +301,12 @@ export class NamedTokens {
       audit.within(tx, { action: 'token.revoke', actor, target: id, detail: stored.name })
       return { ...stored, ...patch }
     })
-    this.#end(id)
+    this.#needs.onEnd(id)
     return this.#view(revoked, enrolledTokens(store))
   }
 
-  /** Writes when tokens were used last, and ends the streams of those that have expired. */
+  /** Writes when tokens were used last. */
   async flush(): Promise<void> {
-    this.review()
     if (this.#uses.size === 0) return
     const written = this.#uses
     this.#uses = new Map()
@@ -403,11 +369,6 @@ export class NamedTokens {
 
   #watch(): void {
     this.#timer ??= setInterval(() => void this.flush().catch(() => {}), minuteMs).unref()
-  }
-
-  #end(id: string): void {
-    this.endBearer(id)
-    this.#needs.onEnd(id)
   }
 
   #view(stored: StoredToken, enrolled: ReadonlySet<string>): AccessToken {

@@ -121,6 +121,9 @@ export function createNodeRequests({ store }: { store: Reader }) {
       return { id, name: node.name, session, counter, protocol: found?.protocol ?? 0, bodySha256 }
     },
 
+    /** Whether a node was not forgotten. */
+    isKnown: (id: string): boolean => findNode(store, id) !== undefined,
+
     /** Returns the name of a new session of a node. */
     begin: names.next,
 

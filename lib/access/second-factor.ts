@@ -59,13 +59,8 @@ interface Needs {
   limiter: Limiter
   sealing: Sealing
   audit: { record(event: AuditEvent): Promise<void>; within(tx: Transaction, event: AuditEvent): void }
-  /** Ends the sessions of a token in a transaction, except one, and what lives with them. */
-  sessions: {
-    removeOf(tx: Transaction, tokenId: string, kept: string): string[]
-    forget(ids: readonly string[]): void
-  }
-  /** Ends what was opened with a token as a bearer. */
-  endBearer(tokenId: string): void
+  /** Ends the sessions of a token in a transaction, except one. */
+  sessions: { removeOf(tx: Transaction, tokenId: string, kept: string): number }
   /** Called when wrong codes have locked a token. */
   onLocked(lock: Omit<TokenLock, 'token'> & { tokenId: string }): void
 }
@@ -109,17 +104,14 @@ export function createSecondFactors(needs: Needs) {
       if (factor.confirmedAt !== null) throw enrolled(name)
       const match = await matchOf(needs, owner, { ...given, factor })
       const codes = newRecoveryCodes()
-      const gone = await store.write(tx => {
+      await store.write(tx => {
         const used = use(tx, id, match)
         putFactor(tx, { ...used, confirmedAt: instantOf(clock), recovery: codes.map(recoveryDigest) })
         const ended = sessions.removeOf(tx, id, kept)
-        const sentence = ended.length === 0 ? name : `${name}, ended ${countOf(ended.length, 'other session')}`
+        const sentence = ended === 0 ? name : `${name}, ended ${countOf(ended, 'other session')}`
         const detail = writeChanges(sentence, changes({ secondFactor: false }, { secondFactor: true }, auditReaders))
         audit.within(tx, { action: 'second_factor.enrol', actor, target: id, detail })
-        return ended
       })
-      sessions.forget(gone)
-      needs.endBearer(id)
       return codes
     },
 

@@ -60,8 +60,10 @@ export type TicketPurpose = (typeof ticketPurposes)[number]
 export interface TicketHolder {
   /** The named token; null: the admin token. */
   tokenId: string | null
-  /** The session that asked; undefined: it was none. The ticket ends with it, and so does what was opened with it. */
+  /** The session that asked; undefined: it was none. */
   session?: FoundSession | undefined
+  /** Refuses if who asked would not be accepted any more. The ticket ends then, and so does what was opened with it. */
+  checkAgain?: ((finishes: boolean) => void) | undefined
 }
 
 /** Single-use tickets in URLs, so that no URL contains a long-lived token. */
@@ -92,10 +94,7 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
         throw new Refusal('too_many', 'too_many_tickets', sentence, { retryAfterSeconds: lifetimeMs / 1000 })
       }
       const ticket = ids.token()
-      // A session that has ended meanwhile must not get a new life.
-      const ended = holder.session?.ended()
-      const session = ended && holder.session && { ...holder.session, ended: () => ended }
-      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder: { ...holder, session } })
+      open.set(ticket, { purpose, goodUntilMs: nowMs + lifetimeMs, holder })
       return { ticket, expiresAt: new Date(clock.now() + lifetimeMs).toISOString() }
     },
 
@@ -105,7 +104,12 @@ export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'to
       const found = open.get(ticket)
       open.delete(ticket)
       if (found === undefined || found.purpose !== purpose || found.goodUntilMs <= elapsedOf(clock)) return null
-      return found.holder.session?.ended().aborted === true ? null : found.holder
+      try {
+        found.holder.checkAgain?.(false)
+        return found.holder
+      } catch {
+        return null
+      }
     }
   }
 }

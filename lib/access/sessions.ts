@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { abortForMany } from '../base/async.js'
 import { type Clock, elapsedOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { oneLine } from '../base/text.js'
@@ -11,6 +10,7 @@ import type { Store, Transaction } from '../core/store/database.js'
 import {
   deleteSession,
   enrolledTokens,
+  findSession,
   findSessionByDigest,
   insertSession,
   listSessions,
@@ -45,8 +45,6 @@ export interface FoundSession {
   provenAt: string | null
   /** Returns the value that the header X-Svc-Csrf must have. */
   csrf(): string
-  /** Returns a signal that aborts when the session ends. Its streams end with it. */
-  ended(): AbortSignal
 }
 
 /** The parts of a request that a login needs. */
@@ -106,8 +104,6 @@ export class Sessions {
   readonly #named: Needs['named']
   readonly #base: Needs['base']
   readonly #audit: Needs['audit']
-  /** Sessions with long-lived responses. Each controller is aborted when its session ends. */
-  readonly #lives = new Map<string, AbortController>()
   readonly #touchedAtMs = new Map<string, number>()
   /** While the token changes: the session that stays valid, with its earlier mark. */
   #passing: { id: string; tokenMark: string } | null = null
@@ -131,9 +127,7 @@ export class Sessions {
     { headers, isSecure, actor }: SignInRequest,
     { remember, token, hasCode }: SessionStart
   ): Promise<BegunSession> {
-    const bytes = await this.#key.ensure(() =>
-      this.#store.write(tx => removeAll(tx)).then(gone => this.#forgetAll(gone))
-    )
+    const bytes = await this.#key.ensure(() => this.#store.write(tx => removeAll(tx)))
     const nowMs = this.#clock.now()
     const lifeMs = remember ? longestMs.remembered : longestMs.passing
     const secret = this.#ids.token()
@@ -152,11 +146,11 @@ export class Sessions {
       userAgent: agentOf(headers)
     }
     const replaced = this.#search(headers)?.row.id
-    const gone = await this.#store.write(tx => {
+    await this.#store.write(tx => {
       // A second factor that was added since the token was checked: this sign-in must not outlive the others.
       if (token !== null && !hasCode && enrolledTokens(tx).has(token.id)) throw codeRequired()
-      const removed = this.#prune(tx, maxSessions - 1)
-      if (replaced !== undefined && deleteSession(tx, replaced)) removed.push(replaced)
+      this.#prune(tx, maxSessions - 1)
+      if (replaced !== undefined) deleteSession(tx, replaced)
       insertSession(tx, session)
       this.#audit.within(tx, {
         action: 'auth.login',
@@ -164,9 +158,7 @@ export class Sessions {
         target: session.id,
         detail: 'session'
       })
-      return removed
     })
-    this.#forgetAll(gone)
     const { id, expiresAt } = session
     return {
       id,
@@ -185,7 +177,15 @@ export class Sessions {
       secret
     } = found
     this.#touch(found.row)
-    return { id, expiresAt, tokenId, provenAt, csrf: () => csrfOf(secret), ended: () => this.#lifeOf(id) }
+    return { id, expiresAt, tokenId, provenAt, csrf: () => csrfOf(secret) }
+  }
+
+  /** Whether the session of a request that lasts has not ended. Such a request uses it. */
+  isAlive(id: string): boolean {
+    const row = findSession(this.#store, id)
+    if (row === undefined || !this.#createJudge()(row)) return false
+    this.#touch(row)
+    return true
   }
 
   /** Whether the request has a cookie of this server. */
@@ -207,7 +207,6 @@ export class Sessions {
       this.#audit.within(tx, { action: own ? 'auth.logout' : 'session.revoke', actor, target: id })
       return true
     })
-    this.#forget(id)
     if (!isThere) throw notFound('Session', id)
   }
 
@@ -218,22 +217,15 @@ export class Sessions {
     return provenAt
   }
 
-  /** Removes the sessions of a named token except one, and returns their ids. After the transaction: `forget`. */
-  removeOf(tx: Transaction, tokenId: string, kept: string): string[] {
+  /** Removes the sessions of a named token except one, and returns how many. */
+  removeOf(tx: Transaction, tokenId: string, kept: string): number {
     return removeAll(tx, session => session.tokenId === tokenId && session.id !== kept)
-  }
-
-  /** Ends what lives with sessions that were removed. */
-  forget(ids: readonly string[]): void {
-    this.#forgetAll(ids)
   }
 
   /** Ends the sessions that began with a named token. */
   async endOf(tokenId: string): Promise<void> {
     const ids = listSessions(this.#store).flatMap(session => (session.tokenId === tokenId ? session.id : []))
     if (ids.length === 0) return
-    // Their streams end now, even if the database cannot be written: the token is not valid any more.
-    this.#forgetAll(ids)
     await this.#store.write(tx => void ids.forEach(id => deleteSession(tx, id)))
   }
 
@@ -244,14 +236,13 @@ export class Sessions {
     if (found !== null) this.#passing = { id: found.row.id, tokenMark: found.row.tokenMark }
     try {
       await change()
-      const gone = await this.#store.write(tx => {
+      await this.#store.write(tx => {
         if (found !== null)
           updateSession(tx, found.row.id, {
             tokenMark: tokenMarkOf(this.#key.current() as Buffer, this.#admin.current())
           })
-        return removeAll(tx, ({ id, tokenId }) => tokenId === null && id !== found?.row.id)
+        removeAll(tx, ({ id, tokenId }) => tokenId === null && id !== found?.row.id)
       })
-      this.#forgetAll(gone)
     } finally {
       this.#passing = null
     }
@@ -311,30 +302,12 @@ export class Sessions {
     return null
   }
 
-  /** Ends what lives with sessions that have ended in the database: another hub may have ended them. */
-  review(): void {
-    const alive = new Set(this.list().map(({ id }) => id))
-    this.#forgetAll([...this.#lives.keys()].filter(id => !alive.has(id)))
-  }
-
-  #forgetAll(ids: readonly string[]): void {
-    for (const id of ids) this.#forget(id)
-  }
-
-  #forget(id: string): void {
-    this.#lives.get(id)?.abort()
-    this.#lives.delete(id)
-    this.#touchedAtMs.delete(id)
-  }
-
   /** Removes sessions that have ended, and the least recently used ones above the limit. */
-  #prune(tx: Transaction, room: number): string[] {
+  #prune(tx: Transaction, room: number): void {
     const isAlive = this.#createJudge()
     const sessions = listSessions(tx)
     const kept = new Set(sessions.filter(isAlive).slice(0, room))
-    const gone = sessions.filter(session => !kept.has(session)).map(({ id }) => id)
-    for (const id of gone) deleteSession(tx, id)
-    return gone
+    for (const session of sessions) if (!kept.has(session)) deleteSession(tx, session.id)
   }
 
   /** Updates `lastUsedAt`. A failure does not refuse the request: the store reports it elsewhere. */
@@ -343,22 +316,14 @@ export class Sessions {
     const atMs = elapsedOf(this.#clock)
     if (nowMs - Date.parse(row.lastUsedAt) < touchMs || atMs - (this.#touchedAtMs.get(row.id) ?? -Infinity) < touchMs)
       return
+    if (this.#touchedAtMs.size > maxSessions) this.#touchedAtMs.clear()
     this.#touchedAtMs.set(row.id, atMs)
     void this.#store
       .write(tx => {
         updateSession(tx, row.id, { lastUsedAt: new Date(nowMs).toISOString() })
-        return this.#prune(tx, maxSessions)
+        this.#prune(tx, maxSessions)
       })
-      .then(
-        gone => this.#forgetAll(gone),
-        () => {}
-      )
-  }
-
-  #lifeOf(id: string): AbortSignal {
-    let life = this.#lives.get(id)
-    if (life === undefined) this.#lives.set(id, (life = abortForMany()))
-    return life.signal
+      .catch(() => {})
   }
 
   #cookieOf(value: string, isSecure: boolean, maxAgeSeconds: number | null): string {
@@ -385,12 +350,10 @@ export function codeRequired(): Refusal {
   return new Refusal('unauthorized', 'code_required', 'A code of your authenticator is needed', { field: 'code' })
 }
 
-function removeAll(tx: Transaction, ends: (session: StoredSession) => boolean = () => true): string[] {
-  const gone = listSessions(tx)
-    .filter(ends)
-    .map(({ id }) => id)
-  for (const id of gone) deleteSession(tx, id)
-  return gone
+function removeAll(tx: Transaction, ends: (session: StoredSession) => boolean = () => true): number {
+  const gone = listSessions(tx).filter(ends)
+  for (const { id } of gone) deleteSession(tx, id)
+  return gone.length
 }
 
 function agentOf(headers: IncomingHttpHeaders): string | null {

@@ -230,7 +230,11 @@ function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit, p
     if (purpose === 'terminal') proof.check(actor.provenAt)
     return json({
       success: true,
-      ...tickets.issue(purpose, { tokenId: actor.token?.id ?? null, session: actor.session })
+      ...tickets.issue(purpose, {
+        tokenId: actor.token?.id ?? null,
+        session: actor.session,
+        checkAgain: actor.checkAgain
+      })
     })
   }
 

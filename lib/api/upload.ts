@@ -57,9 +57,7 @@ const formOverheadBytes = 1024 * 1024
 const maxPlanIdLength = 100
 
 /** Handler of `POST /api/deploy/upload` (§4.6). The file is streamed to disk, whatever the order of the fields. */
-export function uploadHandlers({ deployer, findProject, pieces, settings, quota, pageOf, proof, named }: ApiServices) {
-  const watchEnd = endWatcher({ findProject, settings, named })
-
+export function uploadHandlers({ deployer, findProject, pieces, settings, quota, pageOf, proof }: ApiServices) {
   const upload: Handler = async request => {
     const limitBytes = settings.number('max_upload_size') * bytesPerMegabyte
     checkContentLength(request, limitBytes)
@@ -74,7 +72,6 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
 
   async function begin(request: ApiRequest, { limitBytes, claim }: { limitBytes: number; claim: Claim }): Promise<Run> {
     const traceId = traceIdOf(request)
-    const refuseEnded = watchEnd(request.actor)
     const { received, tree, sbom, fields, signatures } = await readUploadForm(request, {
       isElsewhere: fields => fields.has('uploadId'),
       // An expired token finishes an upload that it began before, and nothing else.
@@ -95,7 +92,6 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
     // A file that is none would satisfy a policy, and nobody would find a component in it.
     if (sbom !== undefined) await orDiscard(discard, async () => void readSbom(await readFile(sbom.path)))
     const deploy = await orDiscard(discard, () => {
-      refuseEnded()
       const sent = readSent(fields.get('statement'), signatures)
       const deployment = { ...readRequest(fields, request.actor), traceId, sent, sbom }
       const { projectId, planId } = deployment
@@ -140,30 +136,6 @@ export function uploadHandlers({ deployer, findProject, pieces, settings, quota,
     }
   }
   return { upload }
-}
-
-/**
- * Returns a function that begins to watch a caller. What it returns refuses (401 `token_revoked`) a caller whose token or
- * session has ended since. An expired token finishes what it began.
- */
-function endWatcher({ findProject, settings, named }: Pick<ApiServices, 'findProject' | 'settings' | 'named'>) {
-  /** The secret of a caller that is neither a session nor a named token. */
-  function secretOf({ role, projectId }: Caller): string | undefined {
-    if (role === 'project') return findProject(projectId ?? '')?.token
-    return role === 'global' ? settings.text('global_deploy_token') : undefined
-  }
-
-  return (actor: Caller): (() => void) => {
-    const { session, token } = actor
-    const life = session?.ended()
-    const hasChanged = token === undefined ? () => false : named.watch(token.id)
-    const secret = secretOf(actor)
-    return () => {
-      if (life?.aborted !== true && !hasChanged() && secretOf(actor) === secret) return
-      const sentence = 'Nothing was deployed: the token was revoked, replaced or changed while the upload arrived'
-      throw new Refusal('unauthorized', 'token_revoked', sentence)
-    }
-  }
 }
 
 /** Runs `work`, and deletes the received files if it throws. */

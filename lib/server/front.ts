@@ -56,12 +56,15 @@ export interface Front {
   proof: Proof
   allowList: AllowList
   bearer: Bearer
+  /** Returns a text that changes whenever a caller may have lost rights otherwise than by the passing of time. */
+  rights(): string
   probe: Probe
   /** Start time, as `elapsedOf` counts. */
   startedAtMs: number
 }
 
 const settingsTables = ['settings'] as const
+const rightsTables = ['tokens', 'secondFactors', 'sessions', 'projects', 'settings', 'nodes'] as const
 
 /** Creates the audit log and the settings, which need each other, and what signs the log. */
 function createAuditing({ store, home, clock, ids, keys, log }: World) {
@@ -139,7 +142,6 @@ export function createFront(
     limiter,
     audit,
     sessions,
-    endBearer: id => named.endBearer(id),
     onLocked({ tokenId, lockedUntil }) {
       const token = named.list().find(({ id }) => id === tokenId)
       if (token !== undefined) listeners.tokenLocked?.({ token, lockedUntil })
@@ -164,6 +166,7 @@ export function createFront(
     proof,
     allowList,
     bearer,
+    rights: () => `${store.version(rightsTables)}-${admin.current()}`,
     probe,
     startedAtMs
   }

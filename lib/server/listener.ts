@@ -3,7 +3,6 @@
  */
 import type { Auth, Bearer, Caller } from '../access/bearer.js'
 import type { AdminToken } from '../access/admin-token.js'
-import type { NamedTokens } from '../access/named-tokens.js'
 import { probeRow } from '../api/probe.js'
 import { elapsedOf } from '../base/clock.js'
 import { createRest } from '../base/runtime.js'
@@ -32,7 +31,7 @@ interface ListenerOptions extends Pick<ServerOptions<string, unknown>, 'secure'>
 export interface ListenerFront {
   probe: Pick<Probe, 'report'>
   bearer: Pick<Bearer, 'authorise'>
-  named: Pick<NamedTokens, 'ended'>
+  rights(): string
   settings: { list(key: 'trusted_proxies' | 'allowed_hosts'): readonly string[] }
 }
 
@@ -41,7 +40,7 @@ export function viewOf(front: () => ListenerFront): ListenerFront {
   return {
     probe: { report: () => front().probe.report() },
     bearer: { authorise: (auth, credentials) => front().bearer.authorise(auth, credentials) },
-    named: { ended: id => front().named.ended(id) },
+    rights: () => front().rights(),
     settings: { list: key => front().settings.list(key) }
   }
 }
@@ -63,7 +62,7 @@ export function createEarlyFront(store: Reader, probe: Probe): ListenerFront {
         return { ...nobody, ip: client.witnessed }
       }
     },
-    named: { ended: () => new AbortController().signal },
+    rights: () => '',
     settings: { list: key => lists[key] }
   }
 }
@@ -104,7 +103,7 @@ let rest: ReturnType<typeof createRest> | null = null
  * table (table.ts).
  */
 export function createListener(
-  { probe, bearer, named, settings }: ListenerFront,
+  { probe, bearer, rights, settings }: ListenerFront,
   { base, publicUrl, log, onRequest, ...secure }: ListenerOptions
 ): HttpServer<Auth, Caller> {
   const answered = (rest ??= createRest())
@@ -113,7 +112,7 @@ export function createListener(
     isPartial: true,
     base,
     authorize: (route, facts) => bearer.authorise(route.auth, facts),
-    lifeOf: ({ session, token }) => session?.ended() ?? (token === undefined ? undefined : named.ended(token.id)),
+    standing: { version: rights, check: ({ checkAgain }, finishes) => checkAgain?.(finishes) },
     callerOf: ({ role, name, token, node }) => (role === 'anonymous' ? undefined : (token?.id ?? node?.id ?? name)),
     publicUrl,
     trustedProxies: () => settings.list('trusted_proxies'),

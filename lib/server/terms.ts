@@ -52,9 +52,6 @@ export interface TermsNeeds {
 
 /** Time for notifications after a term has ended. */
 const notificationGraceMs = 1000
-/** How often a follower looks whether tokens or sessions have changed, and their tables. */
-const reviewMs = 1000
-const accessTables = ['tokens', 'sessions'] as const
 /** Time until a change of the role that failed is tried again. */
 const retryMs = 1000
 
@@ -118,7 +115,6 @@ interface Active {
   term: Term
   store: FencedStore
   isReady: boolean
-  stopReviews(): void
 }
 
 function isLeader({ kind }: HubRole): boolean {
@@ -137,20 +133,7 @@ function prepare(needs: TermsNeeds, isLeader: boolean): Active {
   const services = createServices(world, front)
   const term = { isLeader, front, services }
   needs.onTerm(term, createTable(services, { base: world.base, publicUrl }))
-  return { term, store, isReady: !isLeader, stopReviews: isLeader ? () => {} : startReviews(store, front) }
-}
-
-/** Ends streams of a follower when the log brings the end of their token or session. The leader ends its own at once. */
-function startReviews(store: FencedStore, { named, sessions }: Front): () => void {
-  let seen = store.version(accessTables)
-  const timer = setInterval(() => {
-    const now = store.version(accessTables)
-    if (now === seen) return
-    seen = now
-    named.review()
-    sessions.review()
-  }, reviewMs).unref()
-  return () => clearInterval(timer)
+  return { term, store, isReady: !isLeader }
 }
 
 /** Recovers what the leader before left, and begins the background work. */
@@ -160,8 +143,7 @@ async function lead(active: Active, home: World['home']): Promise<void> {
 }
 
 /** Ends the services of a term. A follower, and a leader that is none any more, leave their last writes. */
-function end({ term, stopReviews }: Active): Promise<void> {
-  stopReviews()
+function end({ term }: Active): Promise<void> {
   const { fleet, deployer } = term.services
   const deployments = async (): Promise<void> => {
     // The nodes go to the next leader at once.

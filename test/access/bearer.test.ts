@@ -23,15 +23,16 @@ const sessions = {
           tokenId: null,
           provenAt: null,
           expiresAt: '2026-12-01T00:00:00.000Z',
-          csrf: () => 'the-csrf',
-          ended: () => new AbortController().signal
+          csrf: () => 'the-csrf'
         }
       : null,
+  isAlive: () => true,
   hasCookie: ({ cookie }: Credentials['headers']) => cookie !== undefined
 }
 
-const named = { callerOf: () => null, callerById: () => null }
+const named = { callerOf: () => null, callerById: () => null, callerAgain: () => null }
 const nodes = {
+  isKnown: () => true,
   verify({ headers }: Pick<Credentials, 'headers'>) {
     if (headers.authorization !== 'SvcNode signed') throw new Refusal('unauthorized', 'unauthorized', 'Not signed')
     return { id: 'node_a', name: 'plant-a1', session: 's', counter: '1', protocol: 2, bodySha256: '' }

@@ -2,7 +2,6 @@ import t, { type Test } from 'tap'
 import { NamedTokens } from '../../lib/access/named-tokens.js'
 import { isTokenText } from '../../lib/base/shared/token-text.js'
 import { listAudit } from '../../lib/core/store/tables/audit.js'
-import { isCrowded } from '../support/listened.js'
 import { openStage } from '../support/store.js'
 
 const actor = { name: 'admin', ip: '192.0.2.1' }
@@ -86,10 +85,9 @@ t.test('a token ends when it expires or is revoked, and only its holder is told'
   const { named, clock, ended } = await stageOf(t)
   const one = await named.create({ name: 'one', role: 'viewer' }, actor)
   const two = await named.create({ name: 'two', role: 'viewer' }, actor)
-  const life = named.ended(two.record.id)
-  t.equal(await isCrowded(life as AbortSignal), false, 'many streams may wait for it')
   await named.revoke(two.record.id, actor)
-  t.equal(life.aborted, true, 'its streams end')
+  for (const finishes of [false, true])
+    t.throws(() => named.callerAgain(two.token, null, finishes), { code: 'token_revoked' })
   t.same(ended, [two.record.id])
   t.throws(() => named.callerOf(two.token, null), { code: 'token_revoked', kind: 'unauthorized' })
   t.equal(named.callerById(two.record.id, null), null)
@@ -98,12 +96,11 @@ t.test('a token ends when it expires or is revoked, and only its holder is told'
   await t.rejects(named.rotate(two.record.id, { overlapSeconds: 0 }, actor), { code: 'already_revoked' })
   await t.rejects(named.revoke('tok_none', actor), { code: 'not_found' })
 
-  const other = named.ended(one.record.id)
   clock.advance(90 * dayMs)
   t.throws(() => named.callerOf(one.token, null), { code: 'token_expired', message: /expired at 20.* UTC/ })
   t.same(named.validDigests(one.record.id), [])
-  await named.flush()
-  t.equal(other.aborted, true, 'the end of the validity ends streams, too')
+  t.throws(() => named.callerAgain(one.token, null, false), { code: 'token_expired' }, 'streams end, too')
+  t.match(named.callerAgain(one.token, null, true), { name: 'token:one' }, 'what was begun is finished')
 })
 
 t.test('a rotation has an overlap in which both secrets are valid', async t => {
@@ -118,10 +115,12 @@ t.test('a rotation has an overlap in which both secrets are valid', async t => {
   t.ok(named.callerOf(second, '10.0.0.1'))
   clock.advance(3600_000)
   t.throws(() => named.callerOf(first, null), { code: 'token_expired', message: /new secret/ })
+  t.ok(named.callerAgain(first, null, true), 'it finishes what it began')
   t.ok(named.callerOf(second, null))
   t.equal(named.validDigests(record.id).length, 1)
 
   const { token: third } = await named.rotate(record.id, { overlapSeconds: 0 }, actor)
+  t.equal(named.callerAgain(second, null, true), null)
   t.equal(named.callerOf(second, null), null, 'without an overlap the secret is unknown at once')
   t.ok(named.callerOf(third, null))
 })
@@ -157,6 +156,7 @@ t.test('a token with a second factor only signs in', async t => {
     )
   )
   t.throws(() => named.callerOf(token, null), { code: 'second_factor_required' })
+  t.throws(() => named.callerAgain(token, null, true), { code: 'second_factor_required' })
   t.match(named.signIn(token, null), { id: record.id })
   t.ok(named.callerById(record.id, null), 'its sessions')
   t.equal(named.list()[0]?.secondFactor, true)
@@ -180,6 +180,8 @@ t.test('a change of rights applies at once', async t => {
 t.test('the last use is written once a minute, and listed at once', async t => {
   const { named, store, clock } = await stageOf(t)
   const { token, record } = await named.create({ name: 'ci', role: 'viewer' }, actor)
+  named.callerAgain(token, '10.0.0.9', false)
+  t.match(named.get(record.id), { lastUsedAt: null }, 'to ask again is no use')
   named.callerOf(token, '10.0.0.1')
   t.match(named.get(record.id), { lastUsedAt: new Date(clock.now()).toISOString(), lastUsedIp: '10.0.0.1' })
   t.match(store.get('SELECT lastUsedAt FROM tokens'), { lastUsedAt: null })

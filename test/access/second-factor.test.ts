@@ -38,14 +38,13 @@ async function stageOf(t: Test) {
     unseal: async (id: string, text: string) => text.slice(id.length + 1)
   }
   const locks: Array<{ tokenId: string; lockedUntil: string }> = []
-  const sessions = { removeOf: () => ['ses_a', 'ses_b'], forget: () => {} }
+  const sessions = { removeOf: () => 2 }
   const make = () =>
     createSecondFactors({
       ...stage,
       limiter,
       sealing,
       sessions,
-      endBearer: () => {},
       onLocked: lock => void locks.push(lock)
     })
   const factors = make()

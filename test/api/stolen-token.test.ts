@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { setClock } from '../support/clock.js'
@@ -10,7 +9,7 @@ import { treeMediaType } from '../../lib/core/archive/tree-wire.js'
 import { apiRoutes } from '../../lib/api/routes.js'
 import { promisedRoutes } from '../support/access-rules.js'
 import { createClient, eventsOf, formOf, type FormFields } from '../support/client.js'
-import { startServer } from '../support/server.js'
+import { adminToken, startServer } from '../support/server.js'
 import { treeBody } from '../support/planned.js'
 import { signIn } from '../support/session.js'
 import { makeZip } from '../support/make-zip.js'
@@ -218,6 +217,23 @@ t.test('a stolen token of a deployer does what the document says, and nothing el
   })
 })
 
+/** Begins a request, and returns what sends its body, once the server reads it. Undefined: it was answered before. */
+async function begin(url: string, head: { method: string; headers: OutgoingHttpHeaders }) {
+  const headers = { ...head.headers, expect: '100-continue' }
+  const sent = request(url, { ...head, headers, agent: false })
+  const response = once(sent, 'response') as Promise<[IncomingMessage]>
+  sent.flushHeaders()
+  const first = await Promise.race([once(sent, 'continue').then(() => 'body'), response.then(() => 'answer')])
+  if (first === 'answer') return sent.destroy(), undefined
+  return async (body: string | Uint8Array) => {
+    sent.end(body)
+    const [answer] = await response
+    return { status: answer.statusCode, text: await text(answer) }
+  }
+}
+
+const revoked = { status: 401, text: /"code":"token_revoked"/ }
+
 t.test('an upload that arrives when its token ends deploys nothing', async t => {
   const clock = setClock(Date.now())
   const stage = await startServer(t, { clock })
@@ -229,33 +245,128 @@ t.test('an upload that arrives when its token ends deploys nothing', async t => 
     ['projectId', shop.id],
     ['file', file]
   ])
-  /** Sends half of an upload, then does something, then sends the rest. */
-  const upload = async (token: string, meanwhile: () => unknown) => {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': contentType, 'content-length': body.length }
-    const sent = request(`${stage.url}/api/deploy/upload`, { method: 'POST', headers })
-    sent.write(body.subarray(0, body.length / 2))
-    // The head and the first half are there.
-    await sleep(200)
+  /** Begins an upload, then does something, then sends the form. */
+  const upload = async (by: string | Record<string, string>, meanwhile: () => unknown) => {
+    const who = typeof by === 'string' ? { authorization: `Bearer ${by}` } : by
+    const headers = { ...who, 'content-type': contentType, 'content-length': body.length }
+    const finish = await begin(`${stage.url}/api/deploy/upload`, { method: 'POST', headers })
     await meanwhile()
-    sent.end(body.subarray(body.length / 2))
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-    return { status: answer.statusCode, text: await text(answer) }
+    return await finish?.(body)
   }
-  const refused = { status: 401, text: /"code":"token_revoked"/ }
-  const revoked = await mint('revoked')
-  t.match(await upload(revoked.token, () => client.delete(`/api/tokens/${revoked.record.id}`)), refused)
+  const removed = await mint('removed')
+  const remove = () => client.delete(`/api/tokens/${removed.record.id}`)
+  t.match(await upload(removed.token, remove), revoked)
   const rotated = await mint('rotated')
-  t.match(await upload(rotated.token, () => client.post(`/api/tokens/${rotated.record.id}/rotate`, {})), refused)
+  t.match(await upload(rotated.token, () => client.post(`/api/tokens/${rotated.record.id}/rotate`, {})), revoked)
   const kept = await mint('kept')
   const overlap = () => client.post(`/api/tokens/${kept.record.id}/rotate`, { overlapSeconds: 600 })
   const limited = await mint('limited')
   const other = await stage.createProject('other')
   const limit = () => client.patch(`/api/tokens/${limited.record.id}`, { projectIds: [other.id] })
-  t.match(await upload(limited.token, limit), refused)
-  t.match(await upload(shop.token, () => client.post(`/api/projects/${shop.id}/token`)), refused)
+  t.match(await upload(limited.token, limit), revoked)
+  const placed = await mint('placed')
+  const move = () => client.patch(`/api/tokens/${placed.record.id}`, { allowedIps: ['192.0.2.1'] })
+  t.match(await upload(placed.token, move), revoked, 'its address is not allowed any more')
+  t.match(await upload(shop.token, () => client.post(`/api/projects/${shop.id}/token`)), revoked)
+  const setGlobal = (token: string) => client.put('/api/settings', { global_deploy_token: token })
+  await setGlobal('global-deploy-token')
+  t.match(await upload('global-deploy-token', () => setGlobal('another-deploy-token')), revoked)
+  const { headers } = await signIn(stage.as(null))
+  const leave = () => stage.as(null).send('DELETE', '/api/auth/session', { headers })
+  t.match(await upload(headers, leave), revoked, 'its session was signed out')
+  const own = await signIn(stage.as(null), { token: (await mint('guarded')).token })
+  const guarded = (await client.get('/api/tokens')).body.items.find(({ name }: { name: string }) => name === 'guarded')
+  const rename = () => client.post(`/api/tokens/${guarded.id}/rotate`, {})
+  t.match(await upload(own.headers, rename), revoked, 'the token of its session was rotated')
   t.same((await client.get('/api/logs')).body, [], 'nothing was deployed')
   t.match(await upload(kept.token, overlap), { status: 200 }, 'its earlier secret is valid')
   const late = await mint('late')
   const pass = () => clock.advance(91 * 24 * 60 * 60_000)
   t.match(await upload(late.token, pass), { status: 200, text: /"status":"success"/ }, 'one that expires finishes it')
 })
+
+t.test('no route takes a body that arrives when the right of its caller has ended', async t => {
+  const stage = await startServer(t)
+  const { client, url } = stage
+  const shop = await stage.createProject('shop')
+  const { token, record } = (await client.post('/api/tokens', { name: 'ana', role: 'admin' })).body
+  const { uploadId } = (await stage.as(token).post('/api/uploads', { projectId: shop.id, bytes: 2 })).body
+  const rows = apiRoutes(stage.server.services.api).filter(({ method, auth }) => {
+    return method !== 'GET' && !['public', 'agent', 'local'].includes(auth)
+  })
+  const of = (type: string, more = {}) => ({ 'content-type': type, 'content-length': 2, ...more })
+  const typeOf = (path: string) =>
+    /upload$|import$/.test(path) ? formOf([]).contentType : /plan$/.test(path) ? treeMediaType : 'application/json'
+  const open = async (by: string) => {
+    const begun = rows.map(async ({ method, path }) => {
+      const ids = method === 'PUT' ? shop.id : method === 'PATCH' ? uploadId : 'none'
+      const headers = { ...of(typeOf(path), { 'upload-offset': 0 }), authorization: `Bearer ${by}` }
+      const query = path === '/api/deploy/plan' ? `?projectId=${shop.id}` : ''
+      const finish = await begin(url + path.replace(/:\w+/g, ids) + query, { method, headers })
+      return [`${method} ${path}`, finish] as const
+    })
+    return (await Promise.all(begun)).flatMap(([route, finish]) => (finish === undefined ? [] : [{ route, finish }]))
+  }
+  for (const [by, end] of [
+    [token, as => as.delete(`/api/tokens/${record.id}`)],
+    [adminToken, as => as.post('/api/settings/token', { oldToken: adminToken, newToken: 'another-admin-token' })]
+  ] as Array<[string, (as: typeof client) => ReturnType<typeof client.get>]>) {
+    const waiting = await open(by)
+    const last = async (as: typeof client) =>
+      Math.max(...(await as.get('/api/audit?limit=9')).body.items.map(({ seq }: { seq: number | null }) => seq ?? 0))
+    const before = await last(client)
+    t.match(await end(client), { status: 200 })
+    const answers = await Promise.all(waiting.map(async ({ route, finish }) => ({ route, ...(await finish('{}')) })))
+    for (const { route, ...answer } of answers) t.match(answer, revoked, route)
+    const now = by === token ? client : stage.as('another-admin-token')
+    t.equal((await last(now)) - before, 1, 'nothing was done but this end')
+    const routes: string[] = answers.map(({ route }) => route)
+    const named = ['POST /api/migration/import', 'POST /api/settings/token', 'PUT /api/projects/:id/lock']
+    const ofToken = ['POST /api/deploy/upload', 'PATCH /api/uploads/:id', 'POST /api/deploy/plan']
+    const wanted = [...named, ...(by === token ? ofToken : [])]
+    t.same(
+      wanted.filter(route => !routes.includes(route)),
+      []
+    )
+  }
+})
+
+t.test('what shows something goes on for as long as the right of its caller', async t => {
+  const stage = await startServer(t)
+  const { client } = stage
+  const shop = await stage.createProject('shop', { postDeployScript: 'while [ ! -e done ]; do sleep 0.1; done' })
+  const uploading = stage.as(shop.token).open('POST', '/api/deploy/upload', form(shop.id, await zipOf({ a: 'a' })))
+  const deployId = (await uploading).headers['x-svc-deploy-id'] as string
+  t.teardown(() => client.post(`/api/deployments/${deployId}/cancel`))
+  const path = `/api/logs/${deployId}/stream`
+  const mint = async (name: string) => (await client.post('/api/tokens', { name, role: 'operator' })).body
+  const [ana, bob, eve] = [await mint('ana'), await mint('bob'), await mint('eve')]
+  const session = (await signIn(stage.as(null), { token: eve.token })).headers
+  const change = (id: string, fields: object) => client.patch(`/api/tokens/${id}`, fields)
+  const token = { oldToken: adminToken, newToken: 'another-admin-token' }
+  const cases: Array<[string, Record<string, string>, () => unknown]> = [
+    ['a token that is revoked', bearer(ana.token), () => client.delete(`/api/tokens/${ana.record.id}`)],
+    ['one whose role is lowered', bearer(bob.token), () => change(bob.record.id, { role: 'viewer' })],
+    ['a session of one whose role is lowered', session, () => change(eve.record.id, { role: 'viewer' })],
+    ['the deploy token', bearer(shop.token), () => client.post(`/api/projects/${shop.id}/token`)],
+    ['the admin token', bearer(adminToken), () => client.post('/api/settings/token', token)]
+  ]
+  for (const [what, headers, end] of cases) {
+    const stream = await stage.as(null).open('GET', path, { headers })
+    t.equal(stream.statusCode, 200, what)
+    stream.resume()
+    const closed = new Promise(resolve => stream.on('error', () => {}).on('close', () => resolve(stream.complete)))
+    await end()
+    t.equal(await closed, false, what)
+  }
+})
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+function form(projectId: string, bytes: Uint8Array) {
+  const { contentType, body } = formOf([
+    ['projectId', projectId],
+    ['file', { filename: 'a.zip', bytes }]
+  ])
+  return { headers: { 'content-type': contentType }, body }
+}

@@ -29,6 +29,8 @@ export interface ExchangeOptions {
   bodyIdleMs: number
   /** The memory of all requests (memory.ts). */
   memory: Budget
+  /** Refuses the caller of a body that has arrived if its rights have ended meanwhile (lasting.ts). */
+  checkAgain(exchange: Exchange): void
   /** Returns the name of an authorized caller; undefined: nobody was authorized. */
   callerOf(actor: unknown): string | undefined
   client(request: IncomingMessage): ClientAddress
@@ -138,6 +140,7 @@ export class Exchange implements Request {
       limits: this.bodyLimits,
       seal: this.client.hub?.seal,
       idleMs: this.#options.bodyIdleMs,
+      onWhole: () => this.#options.checkAgain(this),
       onFirstRead: () => {
         if (!this.#awaitsContinue) return
         this.#awaitsContinue = false
@@ -279,6 +282,8 @@ interface BodyOptions {
   seal?: BodySeal | undefined
   /** Called before the first byte is read. If the client waits for it, this sends `100 Continue`. */
   onFirstRead(): void
+  /** Called when the last byte has arrived. Refuses what the reader then gets instead of the end. */
+  onWhole(): void
 }
 
 /**
@@ -351,6 +356,11 @@ class RequestBody extends Readable {
     clearTimeout(this.#idle)
     clearTimeout(this.#total)
     if (this.#options.seal?.isWhole() === false) return void this.destroy(notWhole())
+    try {
+      this.#options.onWhole()
+    } catch (error) {
+      return void this.destroy(error as Error)
+    }
     this.push(null)
   }
 

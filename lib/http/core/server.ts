@@ -29,6 +29,7 @@ import {
   type LingerLimits
 } from './connections.js'
 import { Dispatcher, type DispatchOptions, type Table } from './dispatch.js'
+import { LastingRequests, type Standing } from './lasting.js'
 import { checkHead, Exchange, type ExchangeOptions } from './exchange.js'
 import { failureReply, refusalReply } from './reply.js'
 import type { ClientAddress, Reply, Route } from './route.js'
@@ -97,11 +98,8 @@ export type ServerEvent =
   | { kind: 'out_of_descriptors' }
 
 export interface ServerOptions<R extends string, A> extends DispatchOptions<R, A> {
-  /**
-   * Returns a signal that is aborted when the authorization of a request ends while its reply lasts. Then the
-   * connection is closed.
-   */
-  lifeOf?(actor: A): AbortSignal | undefined
+  /** Says whether the callers of requests that last are still accepted. Default: all are. */
+  standing?: Standing<A>
   /** Returns the name of a caller, for what is counted per caller. Undefined, and the default: its network counts. */
   callerOf?(actor: A): string | undefined
   /**
@@ -149,6 +147,7 @@ export class HttpServer<R extends string = string, A = unknown> {
   readonly #peerOf: ReturnType<typeof createPeers>
   readonly #slices = createSlices()
   readonly #memory: Budget
+  readonly #lasting: LastingRequests<A>
   readonly #secureHost: string | undefined
   /** Connections of the owner's local socket. */
   readonly #local = new WeakSet<Socket>()
@@ -161,6 +160,7 @@ export class HttpServer<R extends string = string, A = unknown> {
     this.#options = options
     this.#limits = { ...defaultLimits, ...options.limits }
     this.#memory = createMemory(this.#limits.memory)
+    this.#lasting = new LastingRequests(options.standing ?? { version: () => '', check() {} })
     const { publicUrl = null } = options
     if (publicUrl?.startsWith('https:')) this.#secureHost = new URL(publicUrl).host
     this.#peerOf = createPeers(options.trustedProxies)
@@ -298,6 +298,7 @@ export class HttpServer<R extends string = string, A = unknown> {
       bodyIdleMs: this.#limits.bodyIdleMs,
       memory: this.#memory,
       callerOf: this.#callerOf,
+      checkAgain: this.#checkAgain,
       client: this.#clientOf,
       secureHost: this.#secureHost
     })
@@ -334,36 +335,31 @@ export class HttpServer<R extends string = string, A = unknown> {
     exchange.response.on('error', () => {})
     exchange.request.socket.setTimeout(this.#limits.stalledMs)
     let status = 0
+    this.#lasting.enter(exchange)
     try {
-      const reply =
-        coming instanceof Promise ? await coming.catch((error: unknown) => this.#refuse(exchange, error)) : coming
-      status = await this.#whileAlive(exchange, reply, () =>
-        send(exchange, reply, {
-          linger: this.#limits.linger,
-          slices: this.#slices,
-          isStopping: this.#connections.isStopping,
-          fail: (exchange, error) => this.#fail(exchange, error)
-        })
-      )
+      const reply = await this.#checked(exchange, coming)
+      status = await send(exchange, reply, {
+        linger: this.#limits.linger,
+        slices: this.#slices,
+        isStopping: this.#connections.isStopping,
+        fail: (exchange, error) => this.#fail(exchange, error)
+      })
     } catch (error) {
       this.#fail(exchange, error)
       exchange.response.destroy()
     }
+    this.#lasting.leave(exchange)
     this.#end(exchange, status)
     if (exchange.request.socket.writableLength > 0) this.#awaitReader(exchange)
   }
 
-  /** Runs `work` for a reply. A lasting reply ends with the session or token that authorized it. */
-  async #whileAlive(exchange: Exchange, reply: Reply, work: () => Promise<number>): Promise<number> {
-    const isLong = reply.kind === 'stream' || reply.kind === 'websocket'
-    const life = isLong && exchange.actor !== undefined ? this.#options.lifeOf?.(exchange.actor as A) : undefined
-    if (life === undefined) return await work()
-    const cut = (): void => void exchange.request.socket.destroy()
-    life.addEventListener('abort', cut, { once: true })
+  async #checked(exchange: Exchange, coming: Reply | Promise<Reply>): Promise<Reply> {
     try {
-      return await work()
-    } finally {
-      life.removeEventListener('abort', cut)
+      const reply = coming instanceof Promise ? await coming : coming
+      this.#lasting.beforeReply(exchange, reply)
+      return reply
+    } catch (error) {
+      return this.#refuse(exchange, error)
     }
   }
 
@@ -423,6 +419,8 @@ export class HttpServer<R extends string = string, A = unknown> {
   }
 
   readonly #callerOf = (actor: unknown): string | undefined => this.#options.callerOf?.(actor as A)
+
+  readonly #checkAgain = (exchange: Exchange): void => this.#lasting.check(exchange)
 
   readonly #again = (socket: Socket): void => void this.#server.emit(this.#arrival, socket)
 

@@ -104,6 +104,9 @@ export const updateSession = sessions.update
 /** Removes a session; returns false if there is none. */
 export const deleteSession = sessions.delete
 
+/** Returns the session, or undefined if there is none. */
+export const findSession = sessions.find
+
 /** Returns the session with this digest. */
 export function findSessionByDigest(db: Reader, digest: string): StoredSession | undefined {
   return db.all('SELECT * FROM sessions WHERE digest = ?', digest).map(sessions.read)[0]
