@@ -2,4 +2,4 @@
 import { serveThread } from '../../base/workers.js'
 import { type BaseResult, type BaseTask, doBaseTask } from './assemble.js'
 
-serveThread<BaseTask, BaseResult>(doBaseTask)
+serveThread<BaseTask, BaseResult>(task => doBaseTask(task))

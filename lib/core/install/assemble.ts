@@ -93,17 +93,25 @@ export type BaseResult = Uint8Array<ArrayBuffer> | Assembled
  * `assembly_incomplete` if contents are missing, 400 `assembly_differs` if sent contents are not those of the tree, 400
  * `invalid_patch`, 413 `too_large`, and what `openArchive` and `applyDelta` refuse.
  */
-export async function doBaseTask(task: BaseTask): Promise<BaseResult> {
+export async function doBaseTask(task: BaseTask, weigh: Weigh = () => {}): Promise<BaseResult> {
   const archive = await openBase(task.base)
   try {
-    if (task.kind === 'sums') return await sumsOfEntries(archive, task.lines, readingBase)
+    if (task.kind === 'sums') return await sumsOfEntries(archive, task.lines, { reading: readingBase, weigh })
     const same = task.kind === 'assemble' ? await takeOver(archive, task) : null
     if (same !== null) return same
+    weigh(bytesOf(archive))
     const base = await treeOfBase(archive, task.base)
-    return task.kind === 'tree' ? writeBase(base) : await assemble(base, archive, task)
+    return task.kind === 'tree' ? writeBase(base) : await assemble(base, archive, { ...task, weigh })
   } finally {
     archive.close()
   }
+}
+
+/** Gets the number of bytes that are read next. Throws if that is too much for this thread. */
+export type Weigh = (bytes: number) => void
+
+function bytesOf({ entries }: Archive): number {
+  return entries.reduce((sum, { size }) => sum + size, 0)
 }
 
 /** Opens a base. One that is damaged cannot be a base any more; the client then sends the whole archive. */
@@ -194,7 +202,16 @@ function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
 async function assemble(
   base: readonly TimedEntry[],
   archive: Archive,
-  { base: { archive: basePath }, sent, patches, treeSha256, to, sharesWith, limits }: AssembleTask
+  {
+    base: { archive: basePath },
+    sent,
+    patches,
+    treeSha256,
+    to,
+    sharesWith,
+    limits,
+    weigh
+  }: AssembleTask & { weigh: Weigh }
 ): Promise<Assembled> {
   const { maxArchiveBytes, ...readLimits } = limits
   const { entries, changed } = applyDelta(await readFile(sent.delta), { base, treeSha256 })
@@ -202,11 +219,12 @@ async function assemble(
   const contents = await openArchive(sent.contents, { ...readLimits, mayBeEmpty: true })
   const rebuiltPath = `${to}.rebuilt`
   try {
+    weigh(bytesOf(contents))
     const patch = patches === undefined ? null : await readPatches(contents, patches, entries)
     const files = contents.entries.filter(({ kind, path }) => kind !== 'directory' && path !== patches)
     await checkContents(contents, changed, patches)
     const isSent = new Set(files.map(({ path }) => path))
-    const rebuilding = { archive, changed, isSent, to: rebuiltPath, maxArchiveBytes, reading: readingBase }
+    const rebuilding = { archive, changed, isSent, to: rebuiltPath, maxArchiveBytes, reading: readingBase, weigh }
     const rebuilt = patch === null ? [] : await rebuild({ ...rebuilding, patches: patch })
     const isRebuilt = new Set(rebuilt.map(({ path }) => path))
     const pathOf = new Map(base.map(({ path, sha256 }) => [sha256, path]))
@@ -312,6 +330,12 @@ const idleMs = 10_000
 /** Total size of the archives from which a thread does a task. */
 const defaultThreadBytes = 1024 * 1024
 
+/** Maximum number of bytes that a task inflates without the thread: a small archive can contain very much. */
+const maxHereBytes = 16 * 1024 * 1024
+
+/** Thrown by a task that is too large for the thread of the server. It has left nothing behind. */
+class TooMuchHere extends Error {}
+
 /** Does tasks on kept archives. */
 export type BaseThread = ReturnType<typeof createBaseThread>
 
@@ -326,7 +350,16 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
     const paths = [task.base.archive, ...(task.kind === 'assemble' ? [task.sent.contents] : [])]
     const sizes = await Promise.all(paths.map(sizeOfKept))
     const isSmall = sizes.reduce((sum, bytes) => sum + bytes, 0) < threadBytes
-    return isSmall ? doBaseTask(task) : pool.use(thread => thread.ask(task))
+    let leftBytes = isSmall ? maxHereBytes : 0
+    const weigh: Weigh = bytes => {
+      leftBytes -= bytes
+      if (leftBytes < 0) throw new TooMuchHere()
+    }
+    const here = isSmall ? doBaseTask(task, weigh) : Promise.reject(new TooMuchHere())
+    return await here.catch((error: unknown) => {
+      if (error instanceof TooMuchHere) return pool.use(thread => thread.ask(task))
+      throw error
+    })
   }
   return {
     /** Returns the tree of a kept archive (archive/tree-wire.ts), compressed. Refuses as `doBaseTask`. */

@@ -27,6 +27,7 @@ import type { Archive, ArchiveEntry } from '../archive/read.js'
 import { isWorthDeflating } from '../archive/source.js'
 import type { TimedEntry } from '../archive/tree.js'
 
+type Weigh = (bytes: number) => void
 /** Runs what reads the contents of the release. */
 type Reading = <T>(work: () => Promise<T>) => Promise<T>
 
@@ -37,7 +38,7 @@ type Reading = <T>(work: () => Promise<T>) => Promise<T>
 export async function sumsOfEntries(
   archive: Archive,
   lines: readonly number[],
-  reading: Reading
+  { reading, weigh }: { reading: Reading; weigh: Weigh }
 ): Promise<Uint8Array<ArrayBuffer>> {
   const sorted = archive.entries
     .filter(({ kind }) => kind !== 'directory')
@@ -51,6 +52,7 @@ export async function sumsOfEntries(
   if (bytes > maxSummedBytes) {
     throw invalid('lines', `"lines" names files of more than ${formatBytes(maxSummedBytes)} in total`)
   }
+  weigh(bytes)
   const reader = createEntryReader(archive)
   const sums = new Uint8Array(entries.reduce((sum, { size }) => sum + sumsBytesOf(size), 0))
   let at = 0
@@ -76,6 +78,8 @@ interface Rebuilding {
   /** The paths whose contents were sent. */
   isSent: ReadonlySet<string>
   reading: Reading
+  /** Gets the number of bytes that are made or read next. What it throws ends the work. */
+  weigh: Weigh
 }
 
 /** New contents, packed. */
@@ -95,7 +99,8 @@ export async function rebuild({
   isSent,
   to,
   maxArchiveBytes,
-  reading
+  reading,
+  weigh
 }: Rebuilding): Promise<Rebuilt[]> {
   const lines = [...changed]
   const earlier = new Map(archive.entries.map(entry => [entry.path, entry]))
@@ -114,6 +119,7 @@ export async function rebuild({
       if (isSent.has(entry.path)) throw invalidPatch(`${quoteName(entry.path)} came whole, too`)
       bytes += Math.max(entry.size, before.size)
       if (bytes > maxSummedBytes) throw invalidPatch(`their files have more than ${formatBytes(maxSummedBytes)}`)
+      weigh(Math.max(entry.size, before.size))
       await reading(() => contents.take(before))
       const parts = reader.parts({ bytes: entry.size, earlierBytes: before.size })
       const { record, end } = await writeEntry(file, entry, { offset, pieces: () => piecesOf(parts, contents) })

@@ -12,6 +12,7 @@ import { type Files, lay, limits, stageAssembly, zipOfSources } from '../../supp
 import { createRandom, type Random } from '../../support/random.js'
 import { sourcesOf } from '../../support/planned.js'
 import { snapshot } from '../../support/tree.js'
+import { zipOf } from '../../support/zip.js'
 import { sha256 } from '../../../lib/base/digests.js'
 import { readIndex } from '../../../lib/core/archive/pack-index.js'
 import { anyArchive, besideArchive, openKept, piecesOf } from '../../../lib/core/archive/pack-set.js'
@@ -245,6 +246,26 @@ t.test('if nothing has changed, the index of the base is taken over, and is the 
   t.equal((await assemble({ ...other, treeSha256: 'of another tree' }, 'tree.zip')).sha256, digest)
   await send(nothing, ['empty/'])
   t.not((await assemble(other, 'directory.zip')).sha256, 'other', 'a directory that is new is added')
+})
+
+t.test('a small archive that contains much is read by the thread, however it is asked', async t => {
+  const top = t.testdir({})
+  const archive = join(top, 'base.zip')
+  writeFileSync(archive, await zipOf({ much: Buffer.alloc(17 * 1024 * 1024), some: Buffer.alloc(1024 * 1024) }))
+  const base = { archive, manifest: join(top, 'none') }
+  let threads = 0
+  const count = (): void => void threads++
+  process.on('worker', count)
+  t.teardown(() => process.off('worker', count))
+  const isInThread = async (ask: (thread: ReturnType<typeof createBaseThread>) => Promise<unknown>) => {
+    const [thread, before] = [createBaseThread(), threads]
+    await ask(thread).finally(thread.close)
+    return threads > before
+  }
+  t.equal(await isInThread(thread => thread.readSums(base, [1])), false)
+  t.equal(await isInThread(thread => thread.readSums(base, Array(17).fill(1))), true, 'one file, many times')
+  t.equal(await isInThread(thread => thread.readSums(base, [0])), true)
+  t.equal(await isInThread(thread => thread.readTree(base)), true)
 })
 
 t.test('what an archive stores is what came, whatever the times of the others are', async t => {
