@@ -327,7 +327,6 @@ function addressOf(client: ClientAddress): string | null {
   return client.local ? null : client.witnessed
 }
 
-/** Returns the holder of a named token. */
 function holderOfNamed(caller: TokenCaller, session?: FoundSession): Holder {
   const { name, role, projects, token, showScripts, isLate } = caller
   const seesScripts = showScripts || includesRole(role, 'operator')

@@ -120,7 +120,6 @@ export function agentHandlers({ agents, nodeRequests, archivePath }: ApiServices
   } satisfies Record<string, Handler>
 }
 
-/** Returns the node that signed a request. */
 function nodeOf({ actor }: ApiRequest): SigningNode {
   if (actor.node === undefined) throw new Error('Only a node may call this route')
   return actor.node
@@ -232,7 +231,6 @@ export function relayHandlers({ fleet, relays, proof }: ApiServices, routes: () 
   }
 
   return {
-    /** `GET /api/nodes/:node/at/*path`: what `GET /api/<path>` of the node answers. */
     async read(request) {
       const { actor, query, headers, method } = request
       // Segment by segment, so that an encoded slash stays a part of its segment, here and on the node.
@@ -250,7 +248,6 @@ export function relayHandlers({ fleet, relays, proof }: ApiServices, routes: () 
       return replyOf(await (await relays()).request(node.id, asked, request.signal), asked)
     },
 
-    /** `GET /api/nodes/:node/terminal`: a WebSocket with the messages of `GET /api/terminal/ws` of the node. */
     async terminal(request) {
       const node = await connectedNode(request)
       const asked = relayedRequest('terminal', request, { path: 'terminal/ws', method: 'GET' })
@@ -260,7 +257,6 @@ export function relayHandlers({ fleet, relays, proof }: ApiServices, routes: () 
       })
     },
 
-    /** `POST /api/agent/relays/:id`: a part of the answer of a node. */
     async part(request) {
       const { query } = request
       const number = Number(query.get('part'))

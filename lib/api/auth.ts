@@ -100,10 +100,6 @@ function signInHandlers({ admin, named, limiter, sessions, factors, proof, audit
     return factors.check(actor.token, { code, origin: request, actor })
   }
 
-  /**
-   * `POST /api/auth/prove {token, code?}`: the user of a browser session gives its secret again, for requests that ask
-   * for it.
-   */
   const prove: Handler = async request => {
     const { token, code } = readFields(await request.json(), proveFields)
     const { session } = request.actor
@@ -121,11 +117,6 @@ function signInHandlers({ admin, named, limiter, sessions, factors, proof, audit
     return json({ success: true, provenUntil: proof.until(await sessions.prove(session.id)) })
   }
 
-  /**
-   * `POST /api/auth/login {token, session?, remember?}`: checks the admin token or a named token. With `session: true` it begins a
-   * browser session: the response sets a cookie and contains `session: {id, expiresAt, csrf}`. With `remember: true`
-   * the browser keeps the cookie after it is closed.
-   */
   const login: Handler = async request => {
     const { token, code, session, remember = false } = readFields(await request.json(), loginFields)
     const signIn = await findSignIn(request, token)
@@ -145,7 +136,6 @@ function signInHandlers({ admin, named, limiter, sessions, factors, proof, audit
 }
 
 function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
-  /** `GET /api/auth/session`: the caller, and the CSRF value that a browser session needs for changes. */
   const session: Handler = ({ actor }) => {
     const { role, name, token = null } = actor
     const projects = actor.projects === null ? null : [...actor.projects]
@@ -157,7 +147,7 @@ function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
     return json(self satisfies SignedIn)
   }
 
-  /** `DELETE /api/auth/session`: ends the session of the request. A bearer token has no session and stays valid. */
+  /** A bearer token has no session and stays valid. */
   const signOut: Handler = async ({ actor, isSecure }) => {
     if (actor.session === undefined) return json({ success: true, message: 'No session to end' })
     await sessions.end(actor.session.id, { actor, own: true })
@@ -165,7 +155,6 @@ function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
     return json({ success: true, message: 'Signed out' }, 200, cookie === null ? {} : { 'set-cookie': cookie })
   }
 
-  /** `GET /api/sessions`: the browser sessions, most recently used first. */
   const list: Handler = ({ actor }) => {
     const names = new Map(named.list().map(({ id, name }) => [id, name]))
     const listed: ListedSession[] = sessions.list().map(each => ({
@@ -176,7 +165,6 @@ function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
     return json({ sessions: listed })
   }
 
-  /** `DELETE /api/sessions/:id`: ends a session immediately, and closes its streams and terminals. */
   const revoke: Handler = async request => {
     const id = param(request, 'id')
     await sessions.end(id, { actor: request.actor, own: id === request.actor.session?.id })
@@ -187,10 +175,7 @@ function sessionHandlers({ named, sessions, proof, hasFleet }: ApiServices) {
 }
 
 function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit, publicUrl, ownUrl }: ApiServices) {
-  /**
-   * `POST /api/auth/local`, used by `svc login` on the machine of the server: the admin token and the addresses of the
-   * server. The route is only reachable through the socket in the data directory, whose owner can read the token there.
-   */
+  /** The route is only reachable through the socket in the data directory, whose owner can read the token there. */
   const loginHere: Handler = async ({ actor }) => {
     await audit.record({ action: 'auth.login', actor })
     const own = ownUrl()
@@ -198,7 +183,6 @@ function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit, p
     return json({ success: true, addresses, token: admin.current() } satisfies LocalLogin)
   }
 
-  /** `POST /api/settings/token {oldToken, newToken}`: changes the admin token. */
   const changeToken: Handler = async request => {
     const { actor } = request
     const fields = readFields(await request.json(), changeTokenFields)
@@ -211,10 +195,7 @@ function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit, p
     return json({ success: true, message: 'The admin token was changed' })
   }
 
-  /**
-   * `POST /api/auth/reset {newToken}`, used by `svc admin reset-password`. It needs no old token: the route is only
-   * reachable through the socket in the data directory.
-   */
+  /** It needs no old token: the route is only reachable through the socket in the data directory. */
   const resetToken: Handler = async request => {
     const { newToken } = readFields(await request.json(), resetTokenFields)
     await sessions.withNewToken({}, () => admin.change(newToken))
@@ -222,7 +203,6 @@ function adminTokenHandlers({ admin, limiter, tickets, sessions, proof, audit, p
     return json({ success: true, message: 'The admin token was reset' })
   }
 
-  /** `POST /api/tickets {purpose}`: issues a ticket for one request. */
   const ticket: Handler = async request => {
     const { purpose } = readFields(await request.json(), ticketFields)
     const { actor } = request
@@ -307,7 +287,6 @@ export const removalFields = {
 /** Handlers of second factors. Each user manages that of the own token; an admin can remove others. */
 export function secondFactorHandlers({ factors, named }: ApiServices) {
   return {
-    /** `POST /api/auth/second-factor`: begins an enrolment. */
     begin: async request => {
       const { link, secret } = await factors.begin(ownerOf(request), {
         issuer: issuerOf(request),
@@ -316,14 +295,12 @@ export function secondFactorHandlers({ factors, named }: ApiServices) {
       return json({ success: true, secret, link })
     },
 
-    /** `POST /api/auth/second-factor/confirm {code}`: the first code completes the enrolment. */
     confirm: async request => {
       const { code } = readFields(await request.json(), codeFields)
       const given = { code, origin: request, actor: request.actor }
       return json({ success: true, recoveryCodes: await factors.confirm(ownerOf(request), given) })
     },
 
-    /** `DELETE /api/auth/second-factor {code}`: removes the second factor of the own token. */
     remove: async request => {
       const { code } = readFields(await request.json(), removalFields)
       const owner = ownerOf(request)
@@ -332,7 +309,6 @@ export function secondFactorHandlers({ factors, named }: ApiServices) {
       return json({ success: true, message: 'The second factor was removed' })
     },
 
-    /** `DELETE /api/tokens/:id/second-factor`: removes that of another token, whose owner lost the authenticator. */
     reset: async request => {
       const owner = named.get(param(request, 'id'))
       if (owner.id === request.actor.token?.id) {
@@ -398,38 +374,32 @@ export const rotateFields = {
 /** Handlers of named tokens. Only the answers of `create` and `rotate` contain a secret. */
 export function tokenHandlers({ named, builtInTokens, adviceOf, clock }: ApiServices) {
   return {
-    /** `GET /api/tokens`: the named tokens by name, and the built-in ones. */
     list() {
       const items = named.list().map(token => ({ ...token, advice: adviceOf(token) }))
       return json({ items, builtIn: builtInTokens() } satisfies TokenList)
     },
 
-    /** `GET /api/tokens/self`: the named token of the request. */
     self({ actor }) {
       if (actor.token === undefined) throw notFound('Token', actor.name)
       return json(named.get(actor.token.id))
     },
 
-    /** `POST /api/tokens`: creates a token. */
     create: async request => {
       const fields = withEnd(readRights(await request.json(), newTokenFields), clock)
       return json({ success: true, ...(await named.create(fields, request.actor)) } satisfies NewToken)
     },
 
-    /** `PATCH /api/tokens/:id`: changes the fields that are present. Sessions of the token end. */
     update: async request => {
       const fields = withEnd(readRights(await request.json(), tokenFields), clock)
       return json({ success: true, record: await named.update(idOf(request), present(fields), request.actor) })
     },
 
-    /** `POST /api/tokens/:id/rotate {overlapSeconds?, expiresAt?}`: replaces the secret. Sessions of the token end. */
     rotate: async request => {
       const { overlapSeconds = 0, expiresAt } = readRights(await request.json(), rotateFields)
       const minted = await named.rotate(idOf(request), { overlapSeconds, expiresAt }, request.actor)
       return json({ success: true, ...minted } satisfies NewToken)
     },
 
-    /** `DELETE /api/tokens/:id`: revokes a token at once. It stays in the list for 90 days. */
     revoke: async request => json({ success: true, record: await named.revoke(idOf(request), request.actor) })
   } satisfies Record<string, Handler>
 }

@@ -111,9 +111,6 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
   }
 
   return {
-    /**
-     * `POST /api/deployments/:id/rollback`: waits for the result, or streams the output if the client accepts NDJSON.
-     */
     rollback: async request => {
       const { message, mode, force, dryRun } = readFields(await optionalBody(request), rollbackFields)
       const id = param(request, 'id')
@@ -124,7 +121,6 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       return replyTo(request, await deployer.rollback(id, { message, traceId, mode, force, actor }))
     },
 
-    /** `POST /api/projects/:id/promote`: deploys the archive of another project's deployment. Answers like a rollback. */
     promote: async request => {
       const { from, dryRun, ...given } = readFields(await request.json(), promoteFields)
       const { actor, signal } = request
@@ -140,7 +136,6 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       return replyTo(request, await deployer.promote(project.id, wish).finally(claim.release))
     },
 
-    /** `POST /api/projects/:id/undo`: undoes the last change of the target exactly. Answers like a rollback. */
     undo: async request => {
       const { message, force, dryRun } = readFields(await optionalBody(request), undoFields)
       const id = param(request, 'id')
@@ -150,7 +145,6 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       return replyTo(request, await deployer.undo(id, { message, traceId: traceIdOf(request), force, actor }))
     },
 
-    /** `POST /api/projects/:id/repair`: puts back the files that differ from what svc put there. Answers like a rollback. */
     repair: async request => {
       const { message, paths, runScripts } = readFields(await optionalBody(request), repairFields)
       const { actor, signal } = request
@@ -159,7 +153,6 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       return replyTo(request, await deployer.repair(param(request, 'id'), wish))
     },
 
-    /** `POST /api/deployments/:id/cancel`: cancels a queued or running deployment. */
     cancel: async request => {
       const { id } = records.own(request, param(request, 'id'))
       const row = await deployer.cancel(id, request.actor)
@@ -170,14 +163,12 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       })
     },
 
-    /** `PATCH /api/deployments/:id/status`: corrects the status of a finished deployment. */
     mark: async request => {
       const { status } = readFields(await request.json(), markFields)
       const row = await deployer.mark(param(request, 'id'), status, { actor: request.actor })
       return json({ success: true, deployment: await records.complete(request, row) })
     },
 
-    /** `DELETE /api/deployments/:id/archive`: deletes the archive of a finished deployment. */
     deleteArchive: async request => {
       const { query, actor } = request
       const force = switchText(query.get('force'), 'force') ?? false
@@ -185,7 +176,6 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       return json({ success: true, freedBytes, deployment: await records.complete(request, row) })
     },
 
-    /** `DELETE /api/unfinished-targets/:deployId`: gives up what is half changed in a target that is gone for good. */
     giveUp: async request => {
       const { actor, client } = request
       // A follower passed it on: its user means the machine that was asked.
@@ -193,13 +183,11 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       return json({ success: true, given })
     },
 
-    /** `GET /api/deployments/:id/files`: the files that the deployment installed. */
     files: async request => {
       const { id } = records.find(request, param(request, 'id'))
       return json(await deployer.manifest(id))
     },
 
-    /** `GET /api/deployments/:id/changes?against=`: compares the files of two deployments. */
     changes: async request => {
       const { id } = records.find(request, param(request, 'id'))
       const against = queryText(request.query, 'against')
@@ -212,21 +200,18 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
 /** Handlers of the decisions about deployments that wait for an approval. */
 export function approvalHandlers({ deployer, records }: ApiServices) {
   return {
-    /** `POST /api/deployments/:id/approve`: approves a deployment, which begins if that is enough. */
     approve: async request => {
       const given = readFields(await request.json(), approveFields)
       const row = await deployer.approve(param(request, 'id'), { ...given, actor: request.actor })
       return json({ success: true, deployment: await records.complete(request, row) })
     },
 
-    /** `POST /api/deployments/:id/reject`: rejects a deployment. Sent when that is recorded. */
     reject: async request => {
       const { comment } = readFields(await optionalBody(request), rejectFields)
       const row = await deployer.reject(param(request, 'id'), { comment, actor: request.actor })
       return json({ success: true, deployment: await records.complete(request, row) })
     },
 
-    /** `GET /api/deployments/:id/plan`: what a deployment would do that has not begun. */
     plan: async request => {
       const { id } = records.find(request, param(request, 'id'))
       return json(await deployer.planWaiting(id, request.signal))
@@ -237,14 +222,12 @@ export function approvalHandlers({ deployer, records }: ApiServices) {
 /** Handlers of the decisions about deployments whose earlier files can still be put back. */
 export function confirmHandlers({ deployer, records, proof, runsCommand }: ApiServices) {
   return {
-    /** `POST /api/deployments/:id/confirm`: confirms a deployment. Sent when its result is recorded. */
     confirm: async request => {
       const { id } = records.own(request, param(request, 'id'))
       const row = await deployer.confirm(id, request.actor)
       return json({ success: true, deployment: await records.complete(request, row) })
     },
 
-    /** `POST /api/deployments/:id/revert`: puts the earlier files back. Sent when that is recorded. */
     revert: async request => {
       const { id, projectId } = records.own(request, param(request, 'id'))
       if (runsCommand(projectId)) proof.check(request.actor.provenAt)
@@ -263,7 +246,6 @@ export const receiptForms = ['receipt', 'result'] as const
 /** Handlers of the receipts of deployments. */
 export function receiptHandlers({ deployer, records, projects }: ApiServices) {
   return {
-    /** `GET /api/deployments/:id/receipt`: the receipt of a deployment, or what it says as a verification result. */
     receipt: async request => {
       const { id } = records.find(request, param(request, 'id'))
       const form = queryChoice(request.query, 'form', receiptForms) ?? 'receipt'
@@ -279,7 +261,6 @@ export function receiptHandlers({ deployer, records, projects }: ApiServices) {
       }
     },
 
-    /** `GET /api/receipts`: the receipts that the caller may see, and the keys of the server, as lines. */
     list: ({ actor, query }) => {
       const projectId = queryText(query, 'projectId') ?? actor.projectId ?? undefined
       if (projectId !== undefined) {

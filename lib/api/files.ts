@@ -32,7 +32,6 @@ export async function fileHandlers({ projects, ...doors }: ApiServices) {
   }
 
   return {
-    /** `GET /api/projects/:id/files?path=`: a directory of the target. */
     list: async request => {
       const project = projects.get(param(request, 'id'))
       const path = queryPath(request.query, 'path') ?? ''
@@ -40,14 +39,13 @@ export async function fileHandlers({ projects, ...doors }: ApiServices) {
       return json(await targets.list(project, path))
     },
 
-    /** `GET /api/projects/:id/file?path=`: the text of a file. */
     preview: async request => {
       const project = projects.get(param(request, 'id'))
       const asked = filePath(request)
       return json(await readPreview(await targets.open(project, asked, inspect(project.deployPath, asked))))
     },
 
-    /** `GET /api/projects/:id/download?path=`: always an attachment, so that no file runs as a page of this origin. */
+    /** Always an attachment, so that no file runs as a page of this origin. */
     download: async request => {
       const project = projects.get(param(request, 'id'))
       const asked = filePath(request)
@@ -82,14 +80,12 @@ export function treeHandlers({ deployer, findProject }: ApiServices) {
   }
 
   return {
-    /** `GET /api/projects/:id/tree?drift=`: the number of files, and what is known of their state. */
     summary: async request => {
       const projectId = projectIdOf(request)
       const drift = switchText(queryText(request.query, 'drift'), 'drift') ?? false
       return json(await deployer.treeSummary({ projectId, drift, signal: request.signal }))
     },
 
-    /** `GET /api/projects/:id/verify?sums=`: compares every file, one JSON object per line. */
     verify: request => {
       const projectId = projectIdOf(request)
       const sums = switchText(queryText(request.query, 'sums'), 'sums') ?? false
@@ -131,14 +127,12 @@ export async function driftHandlers({ deployer, projects, ...doors }: ApiService
   }
 
   return {
-    /** `GET /api/projects/:id/drift?full=`: lists the edited and removed files. */
     async drift(request) {
       const projectId = param(request, 'id')
       const isFull = switchText(queryText(request.query, 'full'), 'full') ?? false
       return json(await deployer.drift({ projectId, isFull, signal: request.signal }))
     },
 
-    /** `GET /api/projects/:id/drift/file?path=`: an edited file, as it is now. */
     async driftFile(request) {
       const projectId = param(request, 'id')
       const project = projects.get(projectId)

@@ -61,7 +61,6 @@ export function nodeHandlers({ fleet, deployments }: ApiServices) {
   }
 
   return {
-    /** `GET /api/nodes`: the nodes by name. A caller that is limited to projects sees only their nodes. */
     list: async ({ actor, query }) => {
       const { nodes } = await fleet()
       const projectId = queryText(query, 'projectId')
@@ -72,10 +71,8 @@ export function nodeHandlers({ fleet, deployments }: ApiServices) {
       return json({ success: true, nodes: found, releases: releasesOf(found, deployments.find) })
     },
 
-    /** `GET /api/nodes/:node`. */
     get: async request => json({ success: true, node: (await place(request)).node }),
 
-    /** `PATCH /api/nodes/:node {name?, labels?}`: fields that are absent keep their values. */
     update: async request => {
       const { nodes, node } = await place(request)
       const { name, labels } = readFields(await request.json(), nodeFields)
@@ -83,14 +80,12 @@ export function nodeHandlers({ fleet, deployments }: ApiServices) {
       return json({ success: true, node: await nodes.update(node.id, change, request.actor) })
     },
 
-    /** `PUT /api/nodes/:node/drain {drained}`: leaves the node out of rollouts, or lets it take part again. */
     drain: async request => {
       const { nodes, node } = await place(request)
       const { drained } = readFields(await request.json(), drainFields)
       return json({ success: true, node: await nodes.drain(node.id, drained, request.actor) })
     },
 
-    /** `DELETE /api/nodes/:node`: its key is no longer accepted. Its files stay. */
     forget: async request => {
       const { nodes, node } = await place(request)
       await nodes.forget(node.id, request.actor)
@@ -139,10 +134,8 @@ export const enrollmentFields = {
 export function enrollmentHandlers(services: ApiServices) {
   const { fleet } = services
   return {
-    /** `GET /api/enrollments`: those that are still valid. */
     list: async () => json({ success: true, enrollments: (await fleet()).enrollments.list() }),
 
-    /** `POST /api/enrollments {name?, labels?, seconds?}`. */
     create: async request => {
       const given = readRights(await optionalBody(request), enrollmentFields)
       const { enrollments } = await fleet()
@@ -152,7 +145,6 @@ export function enrollmentHandlers(services: ApiServices) {
       return json({ success: true, enrollment, token, command })
     },
 
-    /** `DELETE /api/enrollments/:id`: the token is no longer accepted. */
     revoke: async request => {
       await (await fleet()).enrollments.revoke(param(request, 'id'), request.actor)
       return json({ success: true, message: 'The enrollment token was revoked' })
@@ -183,14 +175,12 @@ export function placementHandlers({ fleet, findProject }: ApiServices) {
   }
 
   return {
-    /** `GET /api/projects/:id/placements`: by name of the node. */
     list: async request => {
       const projectId = param(request, 'id')
       checkKnown(projectId)
       return json({ success: true, placements: (await fleet()).placements.ofProject(projectId) })
     },
 
-    /** `PATCH /api/projects/:id/placements {add?, remove?}`: names nodes by id or name. */
     change: async request => {
       const projectId = param(request, 'id')
       checkKnown(projectId)
@@ -233,7 +223,6 @@ export function rolloutHandlers({ fleet }: ApiServices) {
   }
 
   return {
-    /** `GET /api/rollouts`: the newest first. */
     list: async request => {
       const rollouts = await rolloutsOf()
       const { query, actor } = request
@@ -254,14 +243,11 @@ export function rolloutHandlers({ fleet }: ApiServices) {
       return json({ success: true, rollouts: listed })
     },
 
-    /** `GET /api/rollouts/:rolloutId`: with its nodes. */
     get: async request => json({ success: true, rollout: (await rolloutsOf()).get(idOf(request)) }),
 
-    /** `GET /api/rollouts/:rolloutId/nodes/:node`: with all that is known about the node. */
     node: async request =>
       json({ success: true, node: (await rolloutsOf()).node(idOf(request), param(request, 'node')) }),
 
-    /** `GET /api/rollouts/:rolloutId/events`: follows the rollout until it ends, or is halted. */
     events: async request => {
       const rollouts = await rolloutsOf()
       const id = idOf(request)
@@ -275,23 +261,19 @@ export function rolloutHandlers({ fleet }: ApiServices) {
       )
     },
 
-    /** `POST /api/rollouts/:rolloutId/halt {reason?}`: no other node begins. */
     halt: async request => {
       const { reason } = readFields(await optionalBody(request), haltFields)
       return json({ success: true, rollout: await (await rolloutsOf()).halt(idOf(request), reason, request.actor) })
     },
 
-    /** `POST /api/rollouts/:rolloutId/resume`. */
     resume: async request =>
       json({ success: true, rollout: await (await rolloutsOf()).resume(idOf(request), request.actor) }),
 
-    /** `POST /api/rollouts/:rolloutId/revert {wave?}`: nodes go back to what they had. */
     revert: async request => {
       const { wave } = readFields(await optionalBody(request), revertFields)
       return json({ success: true, rollout: await (await rolloutsOf()).revert(idOf(request), wave, request.actor) })
     },
 
-    /** `POST /api/rollouts/:rolloutId/approve`: begins the next wave. */
     approve: async request =>
       json({ success: true, rollout: await (await rolloutsOf()).approve(idOf(request), request.actor) })
   } satisfies Record<string, Handler>

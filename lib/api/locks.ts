@@ -59,7 +59,6 @@ export function lockHandlers({ locks, deployer: { maintenance }, clock, readMark
       return json(listed(request, kind))
     },
 
-    /** `GET /api/marks`: what lists of projects show beside their status (model/marks.ts). */
     marks(request) {
       const projectId = ownOrAsked(request.actor, request.query)
       const marks = readMarks(projectId === undefined ? request.actor.projects : [projectId])

@@ -3,7 +3,7 @@ import { invalid, notFound } from '../base/errors.js'
 import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
 import { json, type Reply } from '../http/core/route.js'
 import { encodeEvents, eventStream, type Events } from '../http/streams.js'
-import { deploymentStatuses, type DeploymentStatus } from '../model/deployment.js'
+import { deploymentStatuses } from '../model/deployment.js'
 import {
   type ApiRequest,
   checkProject,
@@ -27,23 +27,9 @@ const newestOfProject = 10
 /** Records that are read at the same time for such a list. */
 const readTogether = 20
 
-/** Filters of the list of deployments. */
-export interface LogQuery {
-  projectId?: string | undefined
-  /** The projects that the caller may see; null: all. */
-  projects: readonly string[] | null
-  status?: DeploymentStatus | undefined
-  branch?: string | undefined
-  commit?: string | undefined
-  traceId?: string | undefined
-  /** Only the newest deployment of each project. */
-  newest?: true | undefined
-}
-
 /** Handlers of deployment records and their output (§4.5, §6.1). */
 export function logHandlers({ records, deployer, deployments }: ApiServices) {
   const handlers = {
-    /** `GET /api/logs`: the records, newest first. `X-Total-Count` is the number of all that match. */
     list: async request => {
       const { query } = request
       if (query.toString() === '') return everyProject({ records, deployments }, request)
@@ -67,7 +53,6 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
       return json(items, 200, { 'x-total-count': String(total) })
     },
 
-    /** `GET /api/logs/:deployId`: one record. */
     get: async request => {
       const row = records.find(request, param(request, 'deployId'))
       const isShort = queryChoice(request.query, 'output', ['end', 'whole'] as const) === 'end'
@@ -78,13 +63,11 @@ export function logHandlers({ records, deployer, deployments }: ApiServices) {
       return json({ ...record, ...(ahead !== null && { rolloutAhead: ahead }) })
     },
 
-    /** `GET /api/logs/:deployId/stream`: the output as server-sent events. */
     stream: request => {
       const { id } = records.find(request, param(request, 'deployId'))
       return streamOf(id, { from: lastEventId(request), timestamps: wantsTimes(request) })
     },
 
-    /** `GET /api/logs/:deployId/output`: the output as a file, or a part of it. */
     output: async request => {
       const { id } = records.find(request, param(request, 'deployId'))
       if (['from', 'before', 'bytes'].some(name => request.query.has(name)))

@@ -240,7 +240,6 @@ function refuseAdmin({ actor }: ApiRequest): void {
   throw new Refusal('forbidden', 'deploy_token_needed', sentence)
 }
 
-/** The request whose body is a tree. */
 export type TreeRequest = Pick<ApiRequest, 'headers' | 'body' | 'caller'> & { hold(bytes: number): void }
 
 const gzipMarkBytes = 2

@@ -254,19 +254,11 @@ export function variableHandlers({ variables }: ApiServices) {
   return {
     list: request => answer(variables.list(param(request, 'id'))),
 
-    /**
-     * `PUT {variables: [{name, value, secret}]}`: sets these variables and removes all others. Without `value` or
-     * `secret`, a stored variable keeps its own.
-     */
     replace: async request => {
       const fields = readFields(await request.json(), variablesFields)
       return answer(await variables.replace(param(request, 'id'), fields.variables, request.actor))
     },
 
-    /**
-     * `PATCH {variables, unset: [name], dotenv, secret}`: sets and removes single variables. `dotenv` is the text of a
-     * .env file; with `secret`, all its variables are secret.
-     */
     change: async request => {
       const {
         variables: set = [],

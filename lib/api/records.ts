@@ -21,7 +21,6 @@ import { type ApiRequest, checkProject, queryChoice } from './route.js'
 
 /** Output in a single record. */
 const maxOutputBytes = 1024 * 1024
-/** Output in each record of a list. */
 const maxListedOutputBytes = 4 * 1024
 
 /** A deployment as its reader sees it. */

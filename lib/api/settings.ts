@@ -123,16 +123,13 @@ export function notificationTargetHandlers({ notificationTargets: targets, webho
   }
 
   return {
-    /** `GET /api/notification-targets`: `{items, domains}`. `domains` contains the kind to suggest for a domain. */
     list: () => json({ items: targets.list().map(shown), domains: kindDomains }),
 
-    /** `POST /api/notification-targets {name, url, kind?, secret?, events?, projectIds?, enabled?}`. */
     create: async request => {
       const fields = readRights(await request.json(), newTargetFields)
       return json({ success: true, target: await targets.create(withoutDuplicates(fields), request.actor) })
     },
 
-    /** `PUT /api/notification-targets/:id`: changes the given fields. */
     update: async request => {
       const fields = readFields(await request.json(), targetFields)
       const change = { ...withoutDuplicates(fields), seen: expectedTags(request.headers) }
@@ -146,7 +143,6 @@ export function notificationTargetHandlers({ notificationTargets: targets, webho
       return json({ success: true, message: 'The notification target was deleted' })
     },
 
-    /** `POST /api/notification-targets/:id/test`: sends a test message and waits for the result. */
     test: async request =>
       testReply(await webhook.test(request.actor, { signal: request.signal, targetId: param(request, 'id') }))
   } satisfies Record<string, Handler>
@@ -248,16 +244,13 @@ export const revokeKeyFields = {
 export async function signingKeyHandlers({ deployer, ...doors }: ApiServices) {
   const signingKeys = await doors.signingKeys()
   return {
-    /** `GET /api/signing-keys`: the keys by name, and those of the file. */
     list: () => json({ items: signingKeys.list(), file: deployer.signersFile() }),
 
-    /** `POST /api/signing-keys`: trusts a key. */
     trust: async request => {
       const key = await signingKeys.trust(readRights(await request.json(), trustFields), request.actor)
       return json({ success: true, key })
     },
 
-    /** `POST /api/signing-keys/:id/revoke`: revokes a key. */
     revoke: async request => {
       const { since } = readFields(await optionalBody(request), revokeKeyFields)
       const given = { since: since ?? undefined, actor: request.actor }
@@ -269,13 +262,12 @@ export async function signingKeyHandlers({ deployer, ...doors }: ApiServices) {
 /** Handlers of the statement of a deployment, its signatures, and the list of its components. */
 export function attestationHandlers({ deployer, records }: ApiServices) {
   return {
-    /** `GET /api/deployments/:id/attestations`: lists them. */
     list: async request => {
       const { id } = records.find(request, param(request, 'id'))
       return json({ attestations: await deployer.attestations(id) })
     },
 
-    /** `GET /api/deployments/:id/attestations/:name`: always an attachment. */
+    /** Always an attachment. */
     get: async (request): Promise<Reply> => {
       const { id } = records.find(request, param(request, 'id'))
       const { name, type, content } = await deployer.attestation(id, param(request, 'name'))

@@ -30,7 +30,6 @@ export function systemHandlers({ resources, history }: ApiServices) {
   return {
     resources: async () => json(await resources.snapshot()),
 
-    /** `GET /api/system/history?step=`: the last 24 hours, one row per `step` minutes (1 to 60, default 1). */
     history: ({ query }) => json(history.read(queryLimit(query, 'step', { fallback: 1, max: 60 })))
   } satisfies Record<string, Handler>
 }
@@ -138,10 +137,8 @@ export const rekeyFields = {
 /** Handlers of the cluster. */
 export function clusterHandlers({ cluster, audit }: ApiServices) {
   return {
-    /** `GET /api/cluster`. */
     read: async () => json({ success: true, cluster: cluster === undefined ? null : await cluster.status() }),
 
-    /** `POST /api/cluster/key`: gives the cluster a new key. */
     rekey: async request => {
       const { hubs } = readFields(await request.json(), rekeyFields)
       if (cluster === undefined) {
@@ -159,7 +156,6 @@ export function clusterHandlers({ cluster, audit }: ApiServices) {
 export async function pm2Handlers({ projects, ...doors }: ApiServices) {
   const [pm2, { sources }] = await Promise.all([doors.pm2(), doors.logs()])
   return {
-    /** `POST /api/projects/:id/log-sources/pm2`: adds the log files of the application that are no log sources yet. */
     addLogs: async request => {
       const { id, pm2AppName } = projects.get(param(request, 'id'))
       const paths = await pm2.logFiles(pm2AppName)
@@ -197,9 +193,6 @@ export function overviewHandlers(services: ApiServices) {
   }
 
   return {
-    /**
-     * `GET /api/projects/:id/overview`: the live deployment, the failure and the last deployments (model/health.ts).
-     */
     readProject: ({ params, actor }) => {
       const { id: projectId } = projects.get(params['id'] as string)
       const live = liveDeployment(projectId)
@@ -217,10 +210,8 @@ export function overviewHandlers(services: ApiServices) {
       return json(overview satisfies Shown<ProjectOverview>)
     },
 
-    /** `GET /api/families`: the projects of one application side by side (model/family.ts). */
     families: async ({ actor }) => json({ success: true, families: await services.families(actor.projects) }),
 
-    /** `GET /api/overview?days=`: the overview of the server (model/health.ts). */
     read: async ({ query, actor }) => {
       const scope = actor.projects
       const last = deployments.list({ limit: shownDeployments, projects: scope })
@@ -302,7 +293,6 @@ const exportedBytes = 256 * 1024
 export async function auditHandlers({ listAudit, keeper, audit, clock, ...doors }: ApiServices) {
   const proofs = await doors.proofs()
   return {
-    /** `GET /api/audit`: the entries, newest first. */
     list: ({ query, actor }) => {
       const action = queryText(query, 'action')
       const before = queryText(query, 'before')
@@ -323,27 +313,22 @@ export async function auditHandlers({ listAudit, keeper, audit, clock, ...doors 
       return json({ items })
     },
 
-    /** `GET /api/audit/checkpoint`: a signed checkpoint of all entries. */
     checkpoint: async () => json(await proofs.checkpoint()),
 
-    /** `GET /api/audit/proof`: the proof that a tree of `to` entries begins with the tree of `from`. */
     proof: ({ query }) => {
       const from = querySize(query, 'from')
       if (from === undefined) throw invalid('from', 'The parameter "from" is missing')
       return json(proofs.consistency(from, querySize(query, 'to')))
     },
 
-    /** `GET /api/audit/inclusion`: the proof that an entry is in the tree. */
     inclusion: async ({ query }) => {
       const id = queryText(query, 'id')
       if (id === undefined) throw invalid('id', 'The parameter "id" is missing')
       return json(await proofs.inclusion(id))
     },
 
-    /** `POST /api/audit/key`: replaces the key that signs checkpoints. */
     rotateKey: async ({ actor }) => json({ success: true, ...(await keeper.rotateKey(actor)) }),
 
-    /** `GET /api/audit/export`: the entries and what proves them, as JSON lines. */
     export: async ({ query, actor }) => {
       const range = { from: queryNumber(query, 'from'), to: queryNumber(query, 'to') }
       await audit.record({ action: 'audit.export', actor })

@@ -22,7 +22,6 @@ const maxRecent = 1_000_000
 export async function migrationHandlers({ deployer, quota, clock, ...doors }: ApiServices) {
   const transfer = await doors.transfer()
   return {
-    /** `GET /api/migration/export`: streams a package, or writes it to the file `to`. */
     export: async ({ query, actor }) => {
       const plan = await transfer.export({
         projects: idsOf(query),
@@ -56,7 +55,6 @@ export async function migrationHandlers({ deployer, quota, clock, ...doors }: Ap
       }
     },
 
-    /** `POST /api/migration/import`: imports an uploaded package. */
     import: async request => {
       const { query, headers, actor, signal } = request
       for (const name of query.keys()) checkName(name)
@@ -86,7 +84,6 @@ export async function migrationHandlers({ deployer, quota, clock, ...doors }: Ap
       }
     },
 
-    /** `GET /api/migration/verify`: checks the database and the targets. */
     verify: async () => json(await transfer.inspect())
   } satisfies Record<string, Handler>
 }

@@ -29,7 +29,6 @@ export const uploadFields = {
 /** Handlers of uploads in pieces (deploy/pieces.ts). Their files are deployed by `POST /api/deploy/upload`. */
 export function pieceHandlers({ pieces, deployer, findProject, settings }: ApiServices) {
   return {
-    /** `POST /api/uploads` */
     async begin(request) {
       checkNotLate(request.actor)
       const { projectId, bytes, sha256 = null } = readFields(await request.json(), uploadFields)
@@ -40,10 +39,8 @@ export function pieceHandlers({ pieces, deployer, findProject, settings }: ApiSe
       return replyOf(await pieces.begin({ projectId, bytes, sha256 }, ownerOf(request.actor)))
     },
 
-    /** `GET /api/uploads/:id` */
     find: async request => replyOf(await pieces.find(param(request, 'id'), ownerOf(request.actor))),
 
-    /** `PATCH /api/uploads/:id` */
     async append(request) {
       const id = param(request, 'id')
       const offset = readOffset(request)
@@ -62,7 +59,6 @@ export function pieceHandlers({ pieces, deployer, findProject, settings }: ApiSe
       }
     },
 
-    /** `DELETE /api/uploads/:id` */
     async remove(request) {
       await pieces.remove(param(request, 'id'), ownerOf(request.actor))
       return json({ success: true })

@@ -78,7 +78,6 @@ export function sectionOf(action: string): SectionKey | null {
   return changes.test(action) ? 'settings' : 'others'
 }
 
-/** What a report is made from. */
 export interface ReportNeeds {
   client: Client
   head: ReportHead

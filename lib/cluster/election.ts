@@ -40,7 +40,6 @@ export interface ElectionNeeds {
   clock: Clock
 }
 
-/** The election of one cluster. */
 export type Election = ReturnType<typeof createElection>
 
 function parsed(bytes: Buffer): unknown {

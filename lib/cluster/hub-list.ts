@@ -54,7 +54,6 @@ export interface HubEntry {
   hub: Announcement | null
 }
 
-/** The hubs of one cluster. */
 export type HubList = ReturnType<typeof createHubList>
 
 interface HubListNeeds {

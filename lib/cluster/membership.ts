@@ -48,17 +48,10 @@ export interface JoinNeeds {
   options: ClusterOptions
   warn(sentence: string): void
   info(sentence: string): void
-  signal?: AbortSignal
 }
 
 /** Opens the store of a hub that has no server: it gets its database from another hub. */
-export async function openHubStore({
-  home,
-  options,
-  warn,
-  info,
-  signal
-}: Omit<JoinNeeds, 'file'>): Promise<ReplicatedStore> {
+export async function openHubStore({ home, options, warn, info }: Omit<JoinNeeds, 'file'>): Promise<ReplicatedStore> {
   const { hub, signer } = await openHubIdentity(home.directory, options, systemClock)
   const client = createHubClient({ signer, allowsHttp: options.allowsHttp, ca: options.hubCa })
   return options.openStore({
@@ -70,8 +63,7 @@ export async function openHubStore({
     isReturning: options.isLeaving,
     fetchImage: (from, signal) => client.ask(from, { method: 'GET', target: '/api/hub/image', signal }),
     warn,
-    onWaiting: info,
-    ...(signal && { signal })
+    onWaiting: info
   })
 }
 

@@ -41,7 +41,6 @@ const preferMs = 30_000
 /** If etcd's database uses more, the log is no longer kept for hubs that are away. */
 const crowdedBytes = 512 * 1024 * 1024
 
-/** The rounds of a hub. */
 export type Rounds = ReturnType<typeof startRounds>
 
 /** Starts the rounds; they end with `stop`. */

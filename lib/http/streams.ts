@@ -54,14 +54,12 @@ export function encodeLines(values: readonly unknown[]): Buffer {
 export function ndjson(
   run: (write: (value: unknown) => Promise<void>, signal: AbortSignal) => Promise<void>,
   {
-    status = 200,
     headers = {},
     isBegun = false,
     lasting = false,
     heldBytes,
     keepAliveMs = defaultKeepAliveMs
   }: {
-    status?: number
     headers?: Record<string, string>
     isBegun?: boolean
     lasting?: boolean
@@ -71,7 +69,7 @@ export function ndjson(
 ): Reply {
   return {
     kind: 'stream',
-    status,
+    status: 200,
     headers: { ...streamHeaders, 'content-type': 'application/x-ndjson', ...headers },
     ...(lasting && { lasting }),
     ...(heldBytes !== undefined && { heldBytes }),

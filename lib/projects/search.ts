@@ -237,7 +237,6 @@ function escaped(text: string): string {
 
 /* Finds where a component is in place now, in the lists of components that clients sent with their releases. */
 
-/** What the search needs. */
 interface ComponentNeeds {
   store: Reader
   /** Path of the list of components of a deployment. */
@@ -263,7 +262,6 @@ interface InPlace extends Pick<FoundComponent, 'target' | 'nodes' | 'nodeCount'>
   row: DeploymentRow
 }
 
-/** The search. */
 export type Components = ReturnType<typeof createComponents>
 
 /** Creates the search. One runs at a time. */

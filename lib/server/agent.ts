@@ -225,7 +225,6 @@ export interface OwnServer {
 const answerMs = 60_000
 const pageLeft = 1001
 
-/** Creates what the relay of an agent needs of its own server. */
 function createOwnServer({ socketPath, secret, terminal }: OwnServer): Pick<AgentRelayNeeds, 'ask' | 'terminal'> {
   const caller = createCaller({ address: 'http://localhost', socketPath, environment: {} })
 

@@ -307,9 +307,6 @@ function splitOnce(url: string): [string, string?] {
   return at === -1 ? [url] : [url.slice(0, at), url.slice(at + 1)]
 }
 
-/** What a hub says while it waits for its cluster. */
-export type Waiting = ReturnType<typeof createWaiting>
-
 interface WaitingNeeds {
   entrance: Pick<Entrance, 'open' | 'secure'>
   base: string

@@ -10,6 +10,7 @@ import { defaultApproval } from '../../lib/model/policy.js'
 import { eventsOf, type Client } from '../support/client.js'
 import { startServer } from '../support/server.js'
 import { until } from '../support/until.js'
+import { textReaders } from '../support/project-examples.js'
 import { isZip, unzippedText } from '../support/unzipped.js'
 import { zipOf } from '../support/zip.js'
 
@@ -46,15 +47,7 @@ const archives: Record<string, { besides: readonly string[]; why: string }> = {
 
 const readers: Record<string, string> = {
   'tokens.name': 'everybody',
-  'projects.name': 'everybody',
-  'projects.deployPath': 'everybody',
-  'projects.description': 'everybody',
-  'projects.env': 'everybody',
-  'projects.pm2AppName': 'everybody',
-  'projects.preDeployScript': 'scripts',
-  'projects.postDeployScript': 'scripts',
-  'projects.allowedEnv[]': 'everybody',
-  'projects.scriptDirectory': 'everybody',
+  ...Object.fromEntries(Object.entries(textReaders).map(([field, readers]) => [`projects.${field}`, readers])),
   'projects.policy.gate.after[].http': 'everybody',
   'projects.policy.gate.after[].contains': 'everybody',
   'projects.policy.gate.after[].header.*': 'nobody',

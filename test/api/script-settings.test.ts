@@ -125,3 +125,15 @@ t.test('the umask applies to files below the target, whatever the umask of svc i
   await push(stage, project)
   t.equal(modeOf(project, ''), '755', 'an existing target keeps its mode')
 })
+
+t.test('secrets are masked in error messages', async t => {
+  const stage = await startServer(t)
+  const project = await stage.createProject('site', { postDeployScript: 'true', scriptDirectory: 'apps-secret-word' })
+  const variables = [{ name: 'WORD', value: 'secret-word', secret: true }]
+  await stage.client.patch(`/api/projects/${project.id}/variables`, { variables })
+  const { text } = await push(stage, project)
+  t.match((await stage.client.get(`/api/logs?projectId=${project.id}`)).body, [
+    { status: 'failed', errorMessage: /working directory "apps-\*\*\*" does not exist in the target/ }
+  ])
+  t.notOk(text.includes('secret-word'))
+})

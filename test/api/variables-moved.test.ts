@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
 import { eventsOf, formOf } from '../support/client.js'
+import { exampleFields, exampleValues } from '../support/project-examples.js'
 import { startServer, type Stage } from '../support/server.js'
 import { svc } from '../support/svc.js'
 import { zipOf } from '../support/zip.js'
@@ -11,10 +12,13 @@ import { zipOf } from '../support/zip.js'
 const secret = 'correct-horse-battery'
 const script = 'echo "[$PORT] [$PASSWORD]"; [ "$PASSWORD" = correct-horse-battery ]'
 
+/** Where and how scripts run. */
+const scriptSettings = exampleValues(exampleFields.filter(field => /^(script|umask)/.test(field)))
+
 async function push(stage: Stage, project: Project): Promise<{ status: string; text: string }> {
   const reply = await stage.as(project.token).upload([
     ['projectId', project.id],
-    ['file', { filename: 'a.zip', bytes: await zipOf({ a: 'b' }) }]
+    ['file', { filename: 'a.zip', bytes: await zipOf({ 'apps/web/a': 'b' }) }]
   ])
   const events = eventsOf(reply) as Array<{ data?: string; status?: string }>
   return { status: events.at(-1)?.status ?? '', text: events.flatMap(({ data }) => data ?? []).join('\n') }
@@ -23,11 +27,8 @@ async function push(stage: Stage, project: Project): Promise<{ status: string; t
 async function stageWithVariables(t: Parameters<typeof startServer>[0]) {
   const stage = await startServer(t)
   const project = await stage.createProject('shop', {
-    postDeployScript: script,
-    scriptTimeoutSeconds: 60,
-    scriptShell: 'bash',
-    scriptDirectory: '',
-    umask: '027'
+    ...scriptSettings,
+    postDeployScript: script
   })
   const variables = [
     { name: 'PORT', value: '8080' },
@@ -66,8 +67,7 @@ t.test(
       t.equal(result.status, 200, result.text)
       t.match(result.body.brings.projects, [
         {
-          scriptShell: 'bash',
-          scriptDirectory: null,
+          ...scriptSettings,
           variables: [
             { name: 'PASSWORD', value: null },
             { name: 'PORT', value: '8080' }
@@ -83,7 +83,7 @@ t.test(
         { name: 'PORT', value: '8080' }
       ])
       const { body: moved } = await there.client.get(`/api/projects/${project.id}`)
-      t.match(moved, { scriptTimeoutSeconds: 60, scriptShell: 'bash', scriptDirectory: null, umask: '027' })
+      t.match(moved, scriptSettings)
 
       const first = await push(there, moved)
       t.match(first, {

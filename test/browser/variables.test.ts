@@ -1,6 +1,8 @@
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import type { Project } from '../../lib/model/project.js'
+import { fieldLabels } from '../../www/words/t.js'
+import { exampleFields, exampleValues } from '../support/project-examples.js'
 import { startServer, type Stage } from '../support/server.js'
 import { startChromium } from './chromium.js'
 import { onPhone, openDuring, photographer, saveCard, submitCard, stillDesktop } from './stage.js'
@@ -11,6 +13,7 @@ import { survey } from './survey.js'
 const { browser, skip } = await startChromium(t)
 const photograph = photographer('variables')
 const secret = 'correct-horse-battery'
+const scriptSettings = exampleValues(exampleFields.filter(field => field.startsWith('script')))
 
 async function variablesOf({ client }: Stage, { id }: Project): Promise<object[]> {
   return (await client.get(`/api/projects/${id}/variables`)).body.variables as object[]
@@ -107,16 +110,16 @@ t.test('script settings are kept, and refused at their fields', { skip }, async 
     colorScheme: 'dark'
   })
   await section(page).getByText('the deploy token alone cannot read a secret').waitFor()
+  for (const [field, value] of Object.entries(scriptSettings))
+    await page.getByLabel(fieldLabels[field] as string).fill(String(value))
   await page.getByLabel('Script shell').fill('zsh')
-  await page.getByLabel('Script timeout, in seconds').fill('60')
-  await page.getByLabel('Script working directory').fill('apps/web')
   await submitCard(page, 'Scripts')
   await page.locator('#project-scriptShell-error').waitFor()
   t.match(watch.complaints.splice(0), [/400.*projects/])
   await page.getByLabel('Script shell').fill('/bin/bash')
   await saveCard(page, 'Scripts')
-  const fields = { scriptShell: '/bin/bash', scriptTimeoutSeconds: 60, scriptDirectory: 'apps/web' }
-  t.match((await stage.client.get(`/api/projects/${project.id}`)).body, fields)
+  const { body } = await stage.client.get(`/api/projects/${project.id}`)
+  t.match(body, { ...scriptSettings, scriptShell: '/bin/bash' })
   t.same(await survey(page), [], 'readable and named')
   await section(page).scrollIntoViewIfNeeded()
   await photograph(page, 'settings', { isWhole: true })

@@ -131,7 +131,6 @@ export interface FoundFolder {
   list(): Promise<Found[]>
 }
 
-/** A found file or folder. */
 export type Found = FoundFile | FoundFolder
 
 /** The collected entries. */

@@ -265,7 +265,6 @@ export interface Sayings {
   projectchange: { project: Project }
   /** Another set of projects is chosen. */
   projectchoice: { ids: readonly string[] }
-  /** A project was created. */
   projectcreated: { project: Project }
   /** The project was deleted. */
   projectdeleted: { name: string }
@@ -329,7 +328,6 @@ export interface Sayings {
   uploadcancel: object
 }
 
-/** An event that says this. */
 export type Said<K extends keyof Sayings> = Event & Sayings[K]
 
 type SaidEvents = { [K in keyof Sayings]: Said<K> }

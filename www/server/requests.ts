@@ -240,7 +240,6 @@ export type TargetList = Answered<'GET /api/notification-targets'>
 export type FoundGroup = Answered<'GET /api/search'>['groups'][number]
 /** A change of some variables of a project. The others stay. `dotenv` is the text of a .env file. */
 export type VariablesChange = NonNullable<Given<'PATCH /api/projects/:id/variables'>['body']>
-/** The fields of a new log source. */
 export type NewLogSource = Pick<LogSource, 'filePath'> & Partial<Pick<LogSource, 'label' | 'kind'>>
 /** An enrollment with its token, which is shown once, and what to run on the machine. */
 export type IssuedToken = Omit<Answered<'POST /api/enrollments'>, 'success'>

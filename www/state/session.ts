@@ -232,7 +232,6 @@ export function groupsOf(
   return keys.flatMap(key => ({ key, projects: groups.get(key) ?? [] })).filter(group => group.projects.length > 0)
 }
 
-/** The reason for the end of a session. */
 export type EndReason = 'signed_out' | 'expired'
 
 /** Announces that the session began (`reason` is null) or ended. */

@@ -115,7 +115,6 @@ export function createClusters() {
       return texts.push(text) - 1
     },
 
-    /** Returns the text of a number. */
     textOf: (id: number): string => texts[id] as string
   }
 }

@@ -50,9 +50,6 @@ export interface ParserHandler {
   dcs(id: number, parameters: Parameters, text: string): void
 }
 
-/** A parser of terminal output. */
-export type Parser = ReturnType<typeof createParser>
-
 /** Returns the number of a function from its bytes without parameters: `H`, `?h`, `!p`, `?$p`. */
 export function functionId(bytes: string): number {
   const hasPrefix = /^[<=>?]./.test(bytes)

@@ -2,7 +2,7 @@ import type { DatabaseState } from '../../carry/transfer/verify.js'
 import type { Finding, ImportResult } from '../../model/transfer.js'
 import type { Switch } from './common.js'
 
-/** How an import treats what is there. */
+/** How an import treats existing records. */
 interface ImportChoices {
   /** How to treat records that already exist. Default: "skip-existing". */
   strategy?: 'skip-existing' | 'merge' | 'overwrite'

@@ -75,7 +75,6 @@ export interface WriteOptions {
   signal?: AbortSignal | undefined
 }
 
-/** A planned export. */
 export type ExportPlan = ReturnType<typeof planExport>
 
 /** The size of an output in a record, like in `GET /api/logs`. `outputs/` has the whole output. */

@@ -12,7 +12,6 @@ import type { LogSourceRecord } from './package.js'
 export interface LogSourceTable {
   /** Returns a project's log sources. */
   list(db: Reader, projectId: string): LogSourceRecord[]
-  /** Returns one log source by its id. */
   find(db: Reader, id: string): LogSourceRecord | undefined
   /** Adds a log source. */
   insert(tx: Transaction, source: LogSourceRecord): void

@@ -66,7 +66,6 @@ export const scriptedPath = (deployId: string): string => `manifests/${deployId}
 /** The path of the list of components of a deployment. */
 export const componentsPath = (deployId: string): string => `components/${deployId}.json`
 
-/** A part of a package. */
 export type IncludedPart = 'settings' | 'projects' | 'deployments' | 'artifacts'
 
 /** An artifact in the index. */
@@ -105,7 +104,6 @@ export interface PackedDeployment extends DeploymentRow {
   attested?: SentStatement
 }
 
-/** A statement and its signatures. */
 export type SentStatement = Pick<Attestation, 'statement' | 'signatures'>
 
 /** A variable of a project's scripts; the value of a secret is null. */

@@ -62,7 +62,6 @@ export function formBody(
   }
 }
 
-/** A part of a file. */
 interface FilePart {
   path: string
   offset: number

@@ -24,7 +24,6 @@ import { plainText } from '../terminal/terminal-text.js'
 const limitMs = 2000
 const maxDeployments = 30
 
-/** A value and its description. */
 type Value = readonly [value: string, description: string]
 
 /** The kinds of values that a completion script asks svc for. */

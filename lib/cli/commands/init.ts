@@ -214,7 +214,6 @@ interface Visible {
   projects: Array<{ id: string; name: string; deployPath?: string; token?: string | null }>
 }
 
-/** What a project needs to be created. */
 interface NewProject {
   name: string
   deployPath: string

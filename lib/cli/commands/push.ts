@@ -272,7 +272,6 @@ interface Upload {
   startAt: string | undefined
   /** What the push sets instead of the policy of rollouts. */
   rollout: Partial<RolloutPolicy> | undefined
-  /** Who signs it. */
   signing: Signing
   given: GivenOptions
   /** Provenance of the files, collected while they are packed. Never rejects. */

@@ -33,7 +33,7 @@ interface Reported {
 
 /** Follows a rollout to its end, prints it, and returns the exit code: 0 if it reached the state that was wanted. */
 async function reportRollout(context: Context, place: RolloutPlace, { wanted, options }: Reported): Promise<number> {
-  const rollout = await watchRollout(context, place, { given: options })
+  const rollout = await watchRollout(context, place, options)
   show(context, rollout, options)
   return isReached(rollout, wanted) ? exitCodes.success : exitCodes.failed
 }
@@ -244,19 +244,19 @@ async function openRollout(context: Context, { operands: { rolloutId }, options 
 }
 
 /**
- * Follows a rollout and shows it until it is done, halted or reverted, or until `until` is true. Ctrl-C stops watching:
- * then it says how to halt the rollout, and throws Interrupted.
+ * Follows a rollout and shows it until it is done, halted or reverted. Ctrl-C stops watching: then it says how to halt the
+ * rollout, and throws Interrupted.
  */
 async function watchRollout(
   context: Context,
   { client, rolloutId }: RolloutPlace,
-  { until, given = {} }: { until?: (rollout: RolloutDetail) => boolean; given?: GivenOptions } = {}
+  given: GivenOptions = {}
 ): Promise<RolloutDetail> {
   const { host, output } = context
   const view = createRolloutView(host)
   try {
     return await withInterrupts(host, signal =>
-      followRollout({ open: () => eventsOf(client, rolloutId, signal), view, signal, ...(until && { until }) })
+      followRollout({ open: () => eventsOf(client, rolloutId, signal), view, signal })
     )
   } catch (error) {
     if (error instanceof Interrupted) output.note(detachedLine(rolloutId, given))
@@ -287,8 +287,6 @@ interface Following {
   /** Returns the events of the rollout from the beginning. */
   open(): AsyncIterable<RolloutEvent>
   view: RolloutView
-  /** Stops following before the end, when it is true. */
-  until?: (rollout: RolloutDetail) => boolean
   signal: AbortSignal
 }
 
@@ -296,7 +294,7 @@ interface Following {
  * Follows a rollout until it is done, halted or reverted, and returns its last state. Reconnects after a lost
  * connection: the stream begins with the whole rollout, so nothing is missed. Throws the reason of the signal.
  */
-export async function followRollout({ open, view, until, signal }: Following): Promise<RolloutDetail> {
+export async function followRollout({ open, view, signal }: Following): Promise<RolloutDetail> {
   let rollout: RolloutDetail | null = null
   try {
     for (let brokenInRow = 0; ; brokenInRow++) {
@@ -306,7 +304,7 @@ export async function followRollout({ open, view, until, signal }: Following): P
           rollout = afterEvent(rollout, event)
           if (rollout === null) continue
           view.show(rollout)
-          if (event.type === 'end' || !isGoing(rollout.state) || until?.(rollout) === true) return rollout
+          if (event.type === 'end' || !isGoing(rollout.state)) return rollout
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason

@@ -68,11 +68,8 @@ const parts = {
 export type ServerFile = { [Part in keyof typeof parts]: ReturnType<(typeof parts)[Part]> }
 /** A category or a tag. */
 export type FileLabel = NonNullable<ServerFile['tags']>[number]
-/** A project. */
 export type FileProject = NonNullable<ServerFile['projects']>[number]
-/** A log source of a project. */
 export type FileSource = NonNullable<FileProject['logSources']>[number]
-/** A notification target. */
 export type FileTarget = NonNullable<ServerFile['notificationTargets']>[number]
 
 /** A file, and where its values stand. */

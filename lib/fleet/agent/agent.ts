@@ -61,13 +61,11 @@ export interface AgentNeeds {
   log(message: string, error?: unknown): void
 }
 
-/** A running agent. */
 export type Agent = ReturnType<typeof createAgent>
 
 const defaultTimes = { reportEveryMs, driftEveryMs: 10 * 60_000, waits: {} }
 const sweepEveryMs = 60 * 60_000
 
-/** Creates what an agent is made of. */
 function createParts(needs: AgentNeeds) {
   const { home, key, store, createCaller, deployer, warn, log } = needs
   const { nodeId } = needs.identity

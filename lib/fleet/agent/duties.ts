@@ -99,7 +99,6 @@ export class Duties {
     }
   }
 
-  /** The duties for the hub. */
   *all(): Iterable<Duty> {
     for (const { kept } of this.#entries.values()) if (this.#isOwn(kept.duty)) yield kept.duty
   }

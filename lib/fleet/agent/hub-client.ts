@@ -240,7 +240,6 @@ export interface ConnectionNeeds {
   keyring: Keyring
   /** Names this start of the agent: a copy of its data directory has another one. */
   instance: string
-  /** Takes a line. */
   take(line: DesiredLine): void
   /** Called when a stream is open, and when it has ended. */
   onOpen(): void

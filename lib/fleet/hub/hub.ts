@@ -48,7 +48,6 @@ export interface HubNeeds extends Pick<ReleasesNeeds, 'sealing' | 'variables' | 
   megabytesPerSecond(): number
   /** Called when a rollout is done or reverted: the record of its deployment may say what it was before. */
   ended(deployId: string, state: 'done' | 'reverted', rolloutId: string): void
-  /** Ends the sessions of a node. */
   endSessions(nodeId: string): void
   /** Reports a rollout that waits for somebody. Never throws. */
   tell(incident: Incident): void
@@ -101,7 +100,6 @@ const restoredReason =
 
 type Parts = ReturnType<typeof createParts>
 
-/** Creates what a hub is made of. */
 function createParts(needs: HubNeeds) {
   const { store, clock, log } = needs
   const presence = createPresence(needs)

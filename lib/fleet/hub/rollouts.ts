@@ -426,7 +426,6 @@ export function createRolloutLines({ say, archiveBytes, nowMs, isResumed }: Roll
   }
 }
 
-/** Returns the lines at the end of a rollout. */
 function endLines(rollout: ListedRollout, nodes: readonly ListedRolloutNode[]): string[] {
   const { id, state, haltedReason, treeSha256 } = rollout
   if (isGoing(state)) return []

@@ -41,7 +41,6 @@ export interface RelayLimits {
   roomMs: number
 }
 
-/** The default limits. */
 const defaultRelayLimits: RelayLimits = {
   perNode: 64,
   perCallerOfNode: 32,
@@ -421,7 +420,6 @@ function isCloseCode(code: unknown): code is number {
   return Number.isInteger(code) && ([1000, 1001, 1003, 1011].includes(code as number) || /^4\d{3}$/.test(String(code)))
 }
 
-/** The messages of a terminal, and the types of their fields. */
 const messages: Record<TerminalMessage['type'], Record<string, readonly string[]>> = {
   ready: {
     sessionId: ['string'],

@@ -379,7 +379,6 @@ class RequestBody extends Readable {
   }
 }
 
-/** A body that is read whole. */
 interface WholeBody {
   body: RequestBody
   headers: IncomingHttpHeaders

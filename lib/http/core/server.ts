@@ -63,7 +63,6 @@ interface ServerLimits {
   crowd?: CrowdLimits
 }
 
-/** Default limits of a server. */
 const defaultLimits: ServerLimits = {
   maxHeaderBytes: 16 * 1024,
   headersMs: 20_000,

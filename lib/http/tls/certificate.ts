@@ -283,7 +283,6 @@ async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
  * certificate are checked, so that the handshake already uses a new one.
  */
 
-/** The certificate of a secure server. */
 export interface SecureServerOptions {
   certificate: Certificate
   /** Called before each handshake. Resolves with a new certificate, or null if it has not changed. */

@@ -82,7 +82,6 @@ export function daysProblem(text: string, maxDays: number): string | null {
   return t('The days until it expires must be a whole number from 1 to {count}.', { count: numberWords(maxDays) })
 }
 
-/** What a row needs besides its token. */
 export interface RowNeeds {
   nowMs: number
   /** Returns the name of a project; its id if it was deleted. */

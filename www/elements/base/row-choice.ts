@@ -3,10 +3,7 @@ import { html, icon, type Template } from '../../dom/html.js'
 import { numberWords, t, twoLines } from '../../words/t.js'
 import { errorLine } from './form.js'
 
-/** The selected rows of a list, by id. */
-export type Selection = ReturnType<typeof createSelection>
-
-/** Creates an empty selection. */
+/** Creates an empty selection of rows of a list, by id. */
 export function createSelection() {
   let ids = new Set<string>()
   let anchor: string | null = null
@@ -67,7 +64,6 @@ export interface RowChoice {
   pressed(event: KeyboardEvent, current: number): void
 }
 
-/** What a choice is made from. */
 export interface RowChoiceNeeds {
   /** Returns the shown rows in order. A range and the keys apply to them. */
   shown: () => readonly Row[]

@@ -55,18 +55,18 @@ export function clockWords(at: string, locale: Locale = {}): string {
 }
 
 /** Returns the time of day: `03:22`. */
-export function timeWords(at: string, locale: Locale = {}): string {
-  return formatted('time', Date.parse(at), locale)
+export function timeWords(at: string): string {
+  return formatted('time', Date.parse(at))
 }
 
 /** Returns the time of day in seconds: `03:22:55`. */
-export function clockTimeWords(at: string, locale: Locale = {}): string {
-  return formatted('seconds', Date.parse(at), locale)
+export function clockTimeWords(at: string): string {
+  return formatted('seconds', Date.parse(at))
 }
 
 /** Returns the day of a time: `Sat 21 Nov 2026`. */
-export function dateWords(at: string, locale: Locale = {}): string {
-  return formatted('day', Date.parse(at), locale)
+export function dateWords(at: string): string {
+  return formatted('day', Date.parse(at))
 }
 
 /** Returns a day of the statistics, whose days are in UTC: `21 Nov`. */
@@ -111,7 +111,11 @@ const shapes = {
  */
 const formatters = new Map<string, Intl.DateTimeFormat>()
 
-function formatted(shape: keyof typeof shapes, atMs: number, { language = ownLanguage(), timeZone }: Locale): string {
+function formatted(
+  shape: keyof typeof shapes,
+  atMs: number,
+  { language = ownLanguage(), timeZone }: Locale = {}
+): string {
   const key = `${shape} ${language} ${timeZone ?? ''}`
   let formatter = formatters.get(key)
   if (formatter === undefined) {

@@ -184,7 +184,6 @@ export class SvcRolloutActions extends SvcElement {
   }
 }
 
-/** Returns where a rollout is. */
 function nowWords(rollout: ListedRollout): string {
   const { state, wave, waves, pausedUntil } = rollout
   const all = numberWords(waves)

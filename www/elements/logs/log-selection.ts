@@ -87,7 +87,6 @@ export function wordAround(text: string, column: number): { from: number; to: nu
  * drawing, the browser's selection is set to the part that is on the page. Touch uses the browser's own selection.
  */
 
-/** The dependencies of a LogPointer. */
 export interface PointerNeeds {
   /** A press outside of it clears the selection. */
   host: HTMLElement

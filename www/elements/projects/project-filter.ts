@@ -61,11 +61,6 @@ export function queryOf({ words, category, tags, env, status, sort, view }: Proj
   return new URLSearchParams(said.filter(([, value]) => value !== ''))
 }
 
-/** Reports whether the filter shows every project. */
-export function isOpen(filter: ProjectFilter): boolean {
-  return queryOf({ ...filter, sort: 'deployed', view: 'list' }).size === 0
-}
-
 /** Projects prepared for fast filtering at every key press. */
 export interface ProjectIndex {
   readonly projects: readonly Project[]

@@ -359,7 +359,6 @@ export class SvcProjectCard extends SvcElement {
   }
 }
 
-/** Returns a field of a card or of an item. */
 function fieldOf({ placeholder, rows, proposals, isRequired, isPlain, as, type }: ItemField, own: Field): Template {
   const kind = as === 'number' ? as : type
   return field({

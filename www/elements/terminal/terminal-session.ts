@@ -70,10 +70,7 @@ export interface KeptTerminal {
   rows: number
 }
 
-/** The sessions that survive a reload of the page. */
-export type KeptTerminals = ReturnType<typeof createKeptTerminals>
-
-/** Creates the store, in the storage of the tab. */
+/** Creates the store of the sessions that survive a reload of the page, in the storage of the tab. */
 export function createKeptTerminals({ base, tab }: { base: string; tab: TokenStorage }) {
   const key = `svc.terminals ${base}`
   return {

@@ -224,7 +224,6 @@ function stopRuns(cells: Int32Array, ended: Promise<unknown>): Promise<void> {
  * finished its runs.
  */
 
-/** The threads of one search. */
 export type Hands = ReturnType<typeof createHands>
 
 interface HandsNeeds {

@@ -1,7 +1,7 @@
 import '../../../support/without-dom.js'
 import t from 'tap'
 import { type Label, newProject, type Project } from '../../../../lib/model/project.js'
-import { createProjectIndex, filterOf, isOpen, queryOf } from '../../../../www/elements/projects/project-filter.js'
+import { createProjectIndex, filterOf, queryOf } from '../../../../www/elements/projects/project-filter.js'
 
 const label = (id: string, name: string): Label => ({
   id,
@@ -65,8 +65,6 @@ t.test('writes the filter to the address without default values', async t => {
   ]
   for (const query of cases) t.equal(queryOf(filterOf(new URLSearchParams(query))).toString(), query)
   t.equal(queryOf(filterOf(new URLSearchParams('sort=deployed&status=odd&new=1'))).toString(), '')
-  t.ok(isOpen(filterOf(new URLSearchParams('sort=name&view=families'))), 'an order and a view hide no project')
-  t.notOk(isOpen(filterOf(new URLSearchParams('env=x'))))
 })
 
 t.test('filters ten thousand projects within two frames', async t => {
