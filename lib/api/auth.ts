@@ -26,6 +26,7 @@ import {
   nullable,
   oneOf,
   optional,
+  present,
   readFields,
   readRights
 } from '../base/fields.js'
@@ -420,13 +421,6 @@ function idOf(request: Parameters<Handler>[0]): string {
   if (id !== 'admin') return id
   const sentence = 'The admin token cannot be revoked or rotated here: change it in the settings'
   throw new Refusal('conflict', 'last_admin', sentence)
-}
-
-/** Removes the fields that are undefined, because an absent field keeps its value. */
-function present<T extends object>(fields: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof T]?: Exclude<T[Key], undefined>
-  }
 }
 
 /** Handler of `GET /api/access/report`: which tokens can deploy where (model/access.ts). */

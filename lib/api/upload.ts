@@ -31,7 +31,8 @@ import {
   maxScriptLength,
   multiline,
   nullable,
-  refuseDroppedWish
+  refuseDroppedWish,
+  sha256Text
 } from '../base/fields.js'
 import { parseMultipart } from '../http/form/multipart.js'
 import { perObject } from '../base/async.js'
@@ -230,10 +231,6 @@ function readRequest(fields: Map<string, string>, actor: Caller): DeployRequest 
 const script = multiline({ max: maxScriptLength })
 const message = line({ max: maxMessageLength })
 const planId = line({ max: maxPlanIdLength })
-/** Reads a SHA-256 in hexadecimal. */
-export const digest = checked(line({ max: 64 }), given =>
-  /^[0-9a-f]{64}$/.test(given) ? null : 'expected the 64 hex digits of a SHA-256'
-)
 const deploymentId = line({ max: maxPlanIdLength })
 const entryName = line({ max: 100 })
 /** Reads why a deployment begins outside of the windows of its project. */
@@ -258,7 +255,7 @@ const readers = {
   rollout: readRollout,
   override: (value: string | null) => overrideReason(value, 'override'),
   base: (value: string) => deploymentId(value, 'base'),
-  treeSha256: (value: string) => digest(value, 'treeSha256'),
+  treeSha256: (value: string) => sha256Text(value, 'treeSha256'),
   patches: (value: string) => entryName(value, 'patches'),
   uploadId: (value: string) => deploymentId(value, 'uploadId'),
   startAt: (value: string | null) => startTime(value, 'startAt'),

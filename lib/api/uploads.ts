@@ -1,4 +1,4 @@
-import { integer, line, nullable, optional, readFields } from '../base/fields.js'
+import { integer, line, nullable, optional, readFields, sha256Text } from '../base/fields.js'
 import { invalid } from '../base/errors.js'
 import { archiveTooLarge } from '../core/archive/names.js'
 import { WrongOffset } from '../deploy/pieces.js'
@@ -7,7 +7,7 @@ import { json, type Reply } from '../http/core/route.js'
 import type { OpenUpload } from '../model/access.js'
 import { type ApiRequest, bodyAsSent, type Handler, param } from './route.js'
 import { ownerOf } from '../access/bearer.js'
-import { checkNotLate, checkUploadProject, digest } from './upload.js'
+import { checkNotLate, checkUploadProject } from './upload.js'
 import type { ApiServices } from './services.js'
 
 const bytesPerMegabyte = 1024 * 1024
@@ -23,7 +23,7 @@ export const uploadFields = {
   /** The size of the file, which is the part `file` of `POST /api/deploy/upload`. */
   bytes: integer(0, Number.MAX_SAFE_INTEGER),
   /** The SHA-256 of the file in hexadecimal. With it, another client with the same token can continue the upload. */
-  sha256: optional(nullable(digest))
+  sha256: optional(nullable(sha256Text))
 }
 
 /** Handlers of uploads in pieces (deploy/pieces.ts). Their files are deployed by `POST /api/deploy/upload`. */

@@ -107,7 +107,8 @@ export function refuseDroppedWish(name: string, known: Readonly<Record<string, u
 /** Returns a name without what other languages write differently: `start_at` and `startAt` are the same. */
 const plainName = (name: string): string => name.replaceAll(/[-_ ]/g, '').toLowerCase()
 
-function isObject(value: unknown): value is Record<string, unknown> {
+/** Whether a value is an object; its fields are still unchecked. */
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
@@ -317,6 +318,18 @@ export interface JsonSchema {
   not?: JsonSchema
   $ref?: string
   contentMediaType?: string
+}
+
+/** Reads a SHA-256 in hexadecimal. */
+export const sha256Text = checked(line({ max: 64 }), given =>
+  /^[0-9a-f]{64}$/.test(given) ? null : 'expected the 64 hex digits of a SHA-256'
+)
+
+/** Removes the fields that are undefined, because an absent field keeps its value. */
+export function present<T extends object>(fields: T): { [Key in keyof T]?: Exclude<T[Key], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as ReturnType<
+    typeof present<T>
+  >
 }
 
 /** Returns the fields of a record that are named. */

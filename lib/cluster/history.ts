@@ -7,9 +7,9 @@ import { randomBytes } from 'node:crypto'
 import { DamagedLog, LostLeadership, UnknownOutcome } from '../core/store/redo.js'
 import { Refusal } from '../base/errors.js'
 import { type AskOptions, EtcdError, Unreachable } from './etcd/connection.js'
-import { endOfPrefix, type EtcdClient, type KeyValue, type Operation } from './etcd/client.js'
-import { type ClusterKeys, createSealing, type Sealing } from './sealing.js'
-import { createHubList } from './hub-list.js'
+import { endOfPrefix, type KeyValue, type Operation } from './etcd/client.js'
+import { createSealing, type Sealing } from './sealing.js'
+import { createHubList, type LogPlace } from './hub-list.js'
 
 /** The history of a cluster. */
 export interface History {
@@ -18,19 +18,10 @@ export interface History {
   after: number
 }
 
-interface HistoryNeeds {
-  client: EtcdClient
-  keys: ClusterKeys
-  sealing: Sealing
-}
-
 const idBytes = 12
 
 /** Returns the history in etcd; null if there is none. Refuses `cluster_sealed`. */
-export async function readHistory(
-  { client, keys, sealing }: HistoryNeeds,
-  options?: AskOptions
-): Promise<History | null> {
+export async function readHistory({ client, keys, sealing }: LogPlace, options?: AskOptions): Promise<History | null> {
   const { keys: found } = await client.range({ key: keys.history }, options)
   return found[0] === undefined ? null : openHistory(found[0].value, { keys, sealing })
 }
@@ -42,7 +33,7 @@ export function newHistoryId(): string {
 
 /** Begins a log. Returns false if there already is another one. */
 export async function beginHistory(
-  { client, keys, sealing }: HistoryNeeds,
+  { client, keys, sealing }: LogPlace,
   history: History,
   options?: AskOptions
 ): Promise<boolean> {
@@ -60,12 +51,12 @@ export async function beginHistory(
 }
 
 /** Seals a history for etcd. */
-export function sealHistory(history: History, { keys, sealing }: Pick<HistoryNeeds, 'keys' | 'sealing'>): Buffer {
+export function sealHistory(history: History, { keys, sealing }: Pick<LogPlace, 'keys' | 'sealing'>): Buffer {
   return sealing.seal(Buffer.from(JSON.stringify(history)), { key: keys.history, history: '' })
 }
 
 /** Opens a history from etcd. Refuses `cluster_sealed`, and throws `DamagedLog`. */
-export function openHistory(value: Buffer, { keys, sealing }: Pick<HistoryNeeds, 'keys' | 'sealing'>): History {
+export function openHistory(value: Buffer, { keys, sealing }: Pick<LogPlace, 'keys' | 'sealing'>): History {
   const text = sealing.open(value, { key: keys.history, history: '' }).toString()
   try {
     const { id, after } = JSON.parse(text) as History
@@ -105,10 +96,7 @@ export interface Rekeyed {
   after: number
 }
 
-interface Outside {
-  client: EtcdClient
-  keys: ClusterKeys
-  sealing: Sealing
+interface Outside extends LogPlace {
   history: string
 }
 

@@ -56,10 +56,14 @@ export interface HubEntry {
 
 export type HubList = ReturnType<typeof createHubList>
 
-interface HubListNeeds {
+/** What reads and writes below the keys of a cluster. */
+export interface LogPlace {
   client: EtcdClient
   keys: ClusterKeys
   sealing: Sealing
+}
+
+interface HubListNeeds extends LogPlace {
   history: string
 }
 

@@ -4,21 +4,13 @@
  */
 import { pause } from '../base/clock.js'
 import { reasonOf, Refusal } from '../base/errors.js'
-import type { EtcdClient } from './etcd/client.js'
 import { Unreachable } from './etcd/connection.js'
 import { etcdRetrySeconds, explainEtcd } from './refusals.js'
 import { createElection } from './election.js'
 import { beginHistory, newHistoryId, readHistory } from './history.js'
-import { createHubList, type ListedHub, type OwnHub } from './hub-list.js'
-import type { ClusterKeys, Sealing } from './sealing.js'
+import { createHubList, type ListedHub, type LogPlace, type OwnHub } from './hub-list.js'
 import { schemaVersion } from '../core/store/schema.js'
 import type { LocalCopy } from './local-copy.js'
-
-interface Outside {
-  client: EtcdClient
-  keys: ClusterKeys
-  sealing: Sealing
-}
 
 interface JoinOptions {
   cluster: string
@@ -29,7 +21,7 @@ interface JoinOptions {
   onWaiting?: (sentence: string) => void
 }
 
-type Joining = Outside & { copy: LocalCopy; options: JoinOptions; signal: AbortSignal }
+type Joining = LogPlace & { copy: LocalCopy; options: JoinOptions; signal: AbortSignal }
 
 /** A hub that has a database of the cluster waits this long for etcd. */
 const knownMs = 3000
@@ -147,7 +139,7 @@ export async function takeImage({ copy, options, signal, ...outside }: Joining &
   )
 }
 
-async function otherHubs(outside: Outside & { history: string }, own: OwnHub): Promise<ListedHub[]> {
+async function otherHubs(outside: LogPlace & { history: string }, own: OwnHub): Promise<ListedHub[]> {
   const clock = { now: Date.now }
   const { readLeader } = createElection({ ...outside, hub: own, leaseSeconds: 1, clock })
   const { keys: found } = await outside.client.range({ key: outside.keys.leader })

@@ -25,6 +25,7 @@
 
 import type { NodeAnswer, OrderAction, RolloutPolicy } from './rollout.js'
 import type { PolicyChanges } from './policy.js'
+import type { OpenedVariable } from './variable.js'
 import type { Actor } from './audit.js'
 
 /** The body of `POST /api/agent/enroll`. */
@@ -158,6 +159,14 @@ export interface RelayedHead {
   headers: Record<string, string>
 }
 
+/** Scripts that came with an archive. */
+export interface OfferedToNode {
+  origin: 'upload' | 'source deployment'
+  preDeploy?: string | undefined
+  postDeploy?: string | undefined
+  postDeployAsync?: boolean | undefined
+}
+
 /** What a node needs to know about a release before it prepares. */
 export interface ReleaseDocument {
   deployId: string
@@ -173,14 +182,9 @@ export interface ReleaseDocument {
   policy: PolicyChanges
   /** `nodeSettings`, and whether clients may send scripts. */
   project: Record<string, unknown>
-  variables: Array<{ name: string; value: string; secret: boolean }>
+  variables: OpenedVariable[]
   /** What the client of the push sent for scripts. */
-  offered: {
-    origin: 'upload' | 'source deployment'
-    preDeploy?: string | undefined
-    postDeploy?: string | undefined
-    postDeployAsync?: boolean | undefined
-  }
+  offered: OfferedToNode
   clientEnv: Record<string, string>
   message: string | null
   /** The statement of the release and its signatures, which the node verifies itself; absent: it is not signed. */

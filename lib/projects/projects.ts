@@ -1,6 +1,7 @@
 import { type Clock, instantOf } from '../base/clock.js'
 import type { Ids } from '../base/digests.js'
 import { invalid, nameTaken, notFound, Refusal } from '../base/errors.js'
+import { present } from '../base/fields.js'
 import { writeChanges } from '../base/shared/audit.js'
 import type { Actor, AuditEvent } from '../model/audit.js'
 import { beyondDefaults, changes, type Readers } from '../model/readers.js'
@@ -330,11 +331,6 @@ function promotedFrom({ name }: Project, { id, name: taking }: Project): Refusal
     `Cannot delete the project "${name}": "${taking}" takes releases of it only. ` +
     'Change the policy promoteFrom of that project first'
   return new Refusal('conflict', 'promotion_source', sentence, { other: { kind: 'project', id, name: taking } })
-}
-
-/** Returns the fields without undefined ones. */
-function present(fields: ProjectFields): Partial<Project> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
 type BulkNeeds = Pick<Projects, 'get' | 'update' | 'remove'>

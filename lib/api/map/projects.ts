@@ -19,6 +19,22 @@ import type { lockFields, maintenanceFields, unlockFields } from '../locks.js'
 import type { DriftReport, TreeSummary } from '../../model/plan.js'
 import type { repairFields } from '../deployments.js'
 
+/** The file of a target that is asked for. */
+interface FileQuery {
+  /** Path relative to the target, with "/" between segments. */
+  path: string
+}
+
+/** Further answers of a file that is sent in ranges. */
+interface InRanges {
+  /** A range of the file. */
+  206: { media: 'application/octet-stream' }
+  /** Not modified: the client already has the current file. */
+  304: null
+  /** The range is outside the file. */
+  416: null
+}
+
 /** Projects, their variables and files, categories and tags. */
 export interface ProjectRoutes {
   /** List projects. */
@@ -178,10 +194,7 @@ export interface ProjectRoutes {
    * invalid_field
    */
   'GET /api/projects/:id/file': {
-    query: {
-      /** Path relative to the target, with "/" between segments. */
-      path: string
-    }
+    query: FileQuery
     /** The text of the file, or the size of a binary file. */
     answer: FileContent
   }
@@ -193,20 +206,10 @@ export interface ProjectRoutes {
    * invalid_field
    */
   'GET /api/projects/:id/download': {
-    query: {
-      /** Path relative to the target, with "/" between segments. */
-      path: string
-    }
+    query: FileQuery
     /** The file. */
     media: 'application/octet-stream'
-    also: {
-      /** A range of the file. */
-      206: { media: 'application/octet-stream' }
-      /** Not modified: the client already has the current file. */
-      304: null
-      /** The range is outside the file. */
-      416: null
-    }
+    also: InRanges
   }
   /** List categories. */
   'GET /api/categories': {
@@ -430,19 +433,9 @@ export interface TreeRoutes {
    * changed_meanwhile helper_failed
    */
   'GET /api/projects/:id/drift/file': {
-    query: {
-      /** Path relative to the target, with "/" between segments. */
-      path: string
-    }
+    query: FileQuery
     /** The file. */
     media: 'application/octet-stream'
-    also: {
-      /** A range of the file. */
-      206: { media: 'application/octet-stream' }
-      /** Not modified: the client already has the current file. */
-      304: null
-      /** The range is outside the file. */
-      416: null
-    }
+    also: InRanges
   }
 }

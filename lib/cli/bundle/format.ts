@@ -25,6 +25,7 @@ import {
   nullable,
   object,
   readFields,
+  sha256Text,
   withDefault
 } from '../../base/fields.js'
 import { maxTreeBytes } from '../../core/archive/tree-wire.js'
@@ -88,9 +89,6 @@ export interface BundleManifest {
   parts: readonly BundlePart[]
 }
 
-const sha256Text = checked(line({ max: 64 }), text =>
-  /^[0-9a-f]{64}$/.test(text) ? null : 'expected the 64 hex digits of a SHA-256'
-)
 const size = integer(0, Number.MAX_SAFE_INTEGER)
 const partName = checked(line({ min: 1, max: 100 }), text =>
   maxBytesOf(text) === null || text === manifestName ? 'a bundle has no such entry' : null

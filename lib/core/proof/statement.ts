@@ -14,6 +14,7 @@ import {
   oneOf,
   optional,
   readFields,
+  sha256Text,
   withDefault
 } from '../../base/fields.js'
 import { sha256, rawPublicKey } from '../../base/digests.js'
@@ -38,9 +39,6 @@ const maxDepth = 32
 const maxProjects = 100
 const maxItems = 1000
 
-const digest = checked(line({ max: 64 }), text =>
-  /^[0-9a-f]{64}$/.test(text) ? null : 'expected the 64 hex digits of a SHA-256'
-)
 const id = line({ min: 1, max: 100 })
 const variableName = checked(line({ min: 1, max: 200 }), text =>
   clientVariableNameFault(text) === null ? null : 'expected the name of a variable'
@@ -52,7 +50,10 @@ const zoned = mapped(
 
 const shape = {
   _type: oneOf([statementVersion]),
-  subject: list(object({ name: line({ min: 1, max: 200 }), digest: object({ sha256: digest }) }), { min: 1, max: 1 }),
+  subject: list(object({ name: line({ min: 1, max: 200 }), digest: object({ sha256: sha256Text }) }), {
+    min: 1,
+    max: 1
+  }),
   predicateType: oneOf([predicateType]),
   predicate: object({
     buildDefinition: object({
@@ -61,10 +62,13 @@ const shape = {
         projectId: id,
         alsoFor: withDefault(list(id, { max: maxProjects }), []),
         message: nullable(line({ max: 500 })),
-        scripts: withDefault(object({ preDeploy: optional(digest), postDeploy: optional(digest) }, { strict: true }), {
-          preDeploy: undefined,
-          postDeploy: undefined
-        }),
+        scripts: withDefault(
+          object({ preDeploy: optional(sha256Text), postDeploy: optional(sha256Text) }, { strict: true }),
+          {
+            preDeploy: undefined,
+            postDeploy: undefined
+          }
+        ),
         env: withDefault(list(variableName, { max: maxClientVariables }), []),
         notAfter: nullable(zoned),
         sequence: integer(0, Number.MAX_SAFE_INTEGER)
@@ -74,7 +78,7 @@ const shape = {
       object({
         builder: withDefault(object({ id: withDefault(line({ max: 300 }), '') }), { id: '' }),
         byproducts: withDefault(
-          list(object({ name: line({ max: 200 }), digest: object({ sha256: digest }) }), { max: maxItems }),
+          list(object({ name: line({ max: 200 }), digest: object({ sha256: sha256Text }) }), { max: maxItems }),
           []
         )
       }),

@@ -11,6 +11,7 @@ import {
   escapedLine,
   flag,
   integer,
+  isObject,
   line,
   list,
   mapped,
@@ -22,6 +23,7 @@ import {
   object,
   oneOf,
   optional,
+  present,
   type Read,
   reads,
   record,
@@ -90,7 +92,7 @@ const knownOffer = object(
   },
   { strict: true }
 )
-const offered = mapped(knownOffer, present)
+const offered = mapped(knownOffer, given => ({ ...present(given), origin: given.origin }))
 
 const clientEnv = checked(record(multiline(), clientVariableNameFault), given => {
   const { length } = Object.keys(given)
@@ -147,14 +149,6 @@ function withoutUnset(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).filter(([name, given]) => Object.hasOwn(settings, name) || !isUnset(given))
   )
-}
-
-function present<T extends object>(fields: T): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /*
@@ -371,7 +365,8 @@ function badLine(why: string): Refusal {
   return new Refusal('unavailable', 'bad_line', sentence)
 }
 
-function notHub(address: string): Refusal {
+/** Returns the refusal of an answer that no hub gives. */
+export function notHub(address: string): Refusal {
   return new Refusal('unavailable', 'bad_answer', `${address} did not answer like a hub. Check the address`)
 }
 

@@ -20,7 +20,7 @@ import {
   silentAfterMs
 } from '../../model/fleet-wire.js'
 import { createLineReader } from '../../base/shared/api.js'
-import { createStreamReader, type Keyring, readSession, signedHeaders } from './from-hub.js'
+import { createStreamReader, type Keyring, notHub, readSession, signedHeaders } from './from-hub.js'
 import type { AgentKey, Identity } from './identity.js'
 
 /** One request of an agent. */
@@ -388,9 +388,9 @@ async function ask(
     let text = ''
     for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) {
       text += chunk
-      if (text.length > maxEnrolledBytes) throw noHub(address)
+      if (text.length > maxEnrolledBytes) throw notHub(address)
     }
-    return readAnswer(text) ?? reject(noHub(address))
+    return readAnswer(text) ?? reject(notHub(address))
   } finally {
     caller.close()
   }
@@ -408,10 +408,6 @@ function readAnswer(text: string): EnrollAnswer | null {
 
 function reject(refusal: Refusal): never {
   throw refusal
-}
-
-function noHub(address: string): Refusal {
-  return new Refusal('unavailable', 'bad_answer', `${address} did not answer like a hub. Check the address`)
 }
 
 function otherHub(address: string): Refusal {

@@ -6,7 +6,8 @@
 import { type Clock, instantOf } from '../../base/clock.js'
 import { Refusal } from '../../base/errors.js'
 import { type DeploymentRow, failedStep } from '../../model/deployment.js'
-import type { Duty } from '../../model/fleet-wire.js'
+import type { Duty, OfferedToNode } from '../../model/fleet-wire.js'
+import type { OpenedVariable } from '../../model/variable.js'
 import { fleetLimits } from '../../model/node.js'
 import type { NodeAnswer } from '../../model/rollout.js'
 import type { Reader } from '../../core/store/database.js'
@@ -168,14 +169,6 @@ export interface LocalRun {
   finished: Promise<DeploymentRow>
 }
 
-/** Scripts that came with an archive. */
-export interface OfferedToNode {
-  origin: 'upload' | 'source deployment'
-  preDeploy?: string | undefined
-  postDeploy?: string | undefined
-  postDeployAsync?: boolean | undefined
-}
-
 /** The deployments of the node. */
 export interface LocalDeployer {
   deploy(
@@ -231,12 +224,8 @@ export interface LocalProjects {
 
 /** The variables of the projects of the node. */
 export interface LocalVariables {
-  replace(
-    projectId: string,
-    given: ReadonlyArray<{ name: string; value: string; secret: boolean }>,
-    actor: Actor
-  ): Promise<unknown>
-  open(projectId: string): Promise<ReadonlyArray<{ name: string; value: string; secret: boolean }>>
+  replace(projectId: string, given: readonly OpenedVariable[], actor: Actor): Promise<unknown>
+  open(projectId: string): Promise<readonly OpenedVariable[]>
 }
 
 /** The hub in records and audit entries of the node. */

@@ -86,10 +86,7 @@ export function createLinks(clock: Clock): Links {
   }
 }
 
-function createLink(
-  clock: Clock,
-  { nodeId, say, isOutdated = false }: { nodeId: string; say: Voice; isOutdated?: boolean }
-) {
+function createLink(clock: Clock, { nodeId, say, isOutdated = false }: Parameters<Links['open']>[0]) {
   const ending = abortForMany()
   const orders = new Map<string, DesiredLine>()
   let lines: DesiredLine[] = []

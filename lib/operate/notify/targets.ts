@@ -1,3 +1,4 @@
+import { present } from '../../base/fields.js'
 import { type Clock, instantOf } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import { invalid, notFound, Refusal } from '../../base/errors.js'
@@ -255,10 +256,6 @@ function addressOf({ kind, url }: Pick<NotificationTarget, 'kind' | 'url'>): URL
   const fault = targetAddressFault(kind, url)
   if (fault !== null) throw invalid('url', `"url" cannot be set: ${fault}`)
   return new URL(url)
-}
-
-function present(fields: TargetFields): Partial<NotificationTarget> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
 function tooMany(): Refusal {
