@@ -17,9 +17,10 @@ t.test('the overview of a server in use', { skip }, async t => {
   })
   for (const { id } of [shop, docs]) await stage.client.put(`/api/projects/${id}/pin`, { pinned: true })
   const bytes = await zipOf({ 'index.html': 'one' })
-  const push = (project: { id: string; token: string }) =>
+  const push = (project: { id: string; token: string }, message = '') =>
     stage.as(project.token).upload([
       ['projectId', project.id],
+      ['message', message],
       ['file', { filename: 'a.zip', bytes }]
     ])
   for (const project of [shop, docs, shop, shop]) await push(project)
@@ -60,6 +61,9 @@ t.test('the overview of a server in use', { skip }, async t => {
 
   await page.setViewportSize(phone)
   await photograph(page, 'phone', { isWhole: true })
+  // One word that is wider than the phone.
+  await push(docs, 'm'.repeat(120))
+  await comeBack(page, page.locator('.answer', { hasText: 'mmm' }))
   t.equal(await page.evaluate('document.documentElement.scrollWidth'), phone.width, 'nothing sticks out at the side')
 
   await stage.client.put(`/api/projects/${shop.id}`, { postDeployScript: 'sleep 30' })

@@ -27,7 +27,7 @@ const loadWaiting = () => import('../elements/projects/svc-waiting.js')
 export class OverviewPage extends Page {
   static override sheet = css`
     svc-page-overview {
-      .answer { display: grid; gap: 6px; padding-top: 8px; }
+      .answer { display: grid; gap: 6px; padding-top: 8px; overflow-wrap: anywhere; }
       .answer p { color: var(--muted); font-size: var(--size-16); }
       .answer p > a { text-decoration: underline; }
 
