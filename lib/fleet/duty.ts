@@ -32,16 +32,18 @@ export function obey(
   const { epoch, rolloutId, number, attempt, action } = order
   if (isReplaced) return { ignored: { why: 'It has followed a hub since whose database was restored after this one' } }
   const isSameHistory = state?.epoch === epoch
+  // Nothing is to be done for `none`, and the hub is told what it does not know only if it has not been restored since.
+  const isSilent = action === 'none' && state !== null && !isSameHistory
   if (state?.rolloutId === rolloutId) {
     if (isSameHistory && attempt <= state.attempt) return { ignored: 'known' }
     // After a restore, numbers of orders may come again for something else.
     const isRepeated = attempt === state.attempt && action === state.action
     const doneAttempt = isRepeated || attempt > state.attempt ? state.doneAttempt : 0
-    return { state: { ...state, epoch, attempt, action, doneAttempt } }
+    return { state: { ...state, epoch, attempt, action, doneAttempt: isSilent ? attempt : doneAttempt } }
   }
   if (state !== null && isSameHistory && number <= state.number)
     return { ignored: { why: `It knows the later rollout ${state.rolloutId} (number ${state.number}, not ${number})` } }
-  const nothing = { hasPrepared: false, outcome: 'none', doneAttempt: 0, error: null } as const
+  const nothing = { hasPrepared: false, outcome: 'none', doneAttempt: isSilent ? attempt : 0, error: null } as const
   return { state: { epoch, rolloutId, number, attempt, action, ...nothing } }
 }
 
@@ -51,7 +53,7 @@ export function workOf(state: DutyState): Work | null {
   const isDone = doneAttempt === attempt
   switch (action) {
     case 'prepare':
-      return hasPrepared || isDone ? null : 'prepare'
+      return hasPrepared || isDone || outcome === 'good' ? null : 'prepare'
     case 'swap':
       return isDone || outcome === 'good' ? null : 'swap'
     case 'revert':
@@ -97,8 +99,11 @@ function answerTo({ action, outcome, hasPrepared, attempt, doneAttempt }: DutySt
   const tried = outcome === 'none' || outcome === 'reverted' || outcome === 'refused' ? null : outcome
   switch (action) {
     case 'none':
-      return null
+      // The hub has had the answer. A node that does not know the order was set back, and says what it has.
+      if (isDone || outcome === 'begun' || outcome === 'stuck') return null
+      return outcome === 'good' ? 'good' : 'held'
     case 'prepare':
+      if (outcome === 'good') return 'good'
       if (hasPrepared) return 'prepared'
       return isDone && outcome === 'refused' ? 'refused' : null
     case 'hold':

@@ -304,6 +304,8 @@ export class Machine {
         if (!isOfSwap || (node.hasBegun && !absentPhases.has(phase))) return null
         return phase === 'swapping' ? phase : 'withdrawing'
       case 'good':
+        // A node that was set back to a snapshot may have the release again.
+        return isOfSwap || (isLast && phase !== 'good' && phase !== 'reverting') ? answer : null
       case 'failed':
         return isOfSwap ? answer : null
       case 'stuck':
@@ -315,7 +317,9 @@ export class Machine {
         if (!isLast || !begunByOrder.has(phase) || phase === 'skipped') return null
         return phase === 'reverting' || wasStuck(node) ? 'stuck' : 'failed'
       case 'held':
-        if (!isLast || (phase !== 'withdrawing' && !absentPhases.has(phase))) return null
+        // One with the release has lost it if it was set back.
+        if (!isLast || !(phase === 'withdrawing' || phase === 'good' || phase === 'stuck' || absentPhases.has(phase)))
+          return null
         return phase === 'withdrawing' && this.rollout.state === 'halted' ? 'prepared' : this.#afterHold(node)
     }
   }

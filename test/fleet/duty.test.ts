@@ -62,6 +62,20 @@ t.test('an order to hold is answered with what the node has', async t => {
   t.equal(answerOf(reverting), null, 'it is not known yet whether the release is in place')
 })
 
+t.test('a node that was set back to a snapshot says what it has, unless the hub was restored since', async t => {
+  const good = { ...after(null, order(2, 'swap')), outcome: 'good', doneAttempt: 2 } as const
+  t.match(answerOf(after(good, order(4, 'none', 2))), { rolloutId: 'ro_2', answer: 'held', attempt: 4 })
+  t.match(answerOf(after(good, order(3, 'none'))), { rolloutId: 'ro_1', answer: 'good', attempt: 3 })
+  t.match(answerOf(after(null, order(2, 'none'))), { answer: 'held' })
+  t.match(answerOf(after({ ...good, outcome: 'reverted' }, order(3, 'none'))), { answer: 'held' })
+  for (const outcome of ['stuck', 'begun'] as const)
+    t.equal(answerOf(after({ ...good, outcome }, order(3, 'none'))), null, outcome)
+  for (const given of [order(4, 'none', 2), order(3, 'none'), order(1, 'none')])
+    t.equal(answerOf(after(good, { ...given, epoch: 'e2' })), null, 'the node may know what the hub does not')
+  const asked = after(good, order(3, 'prepare'))
+  t.same([workOf(asked), answerOf(asked)?.answer], [null, 'good'], 'it has the release, and need not fetch it')
+})
+
 t.test('a node that refused or failed is asked again by a newer order', async t => {
   const state = after(null, order(1, 'prepare'))
   const refused = ended(state, { begun: state, result: 'refused', error: 'no space' })

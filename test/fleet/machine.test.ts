@@ -207,6 +207,28 @@ t.test('drained nodes are left out, and added ones get the release later', async
   t.equal(machine.orderOf('c').action, 'prepare')
 })
 
+t.test('a node that was set back to a snapshot gets what is desired, or goes back', async t => {
+  const done = stage(2)
+  done.say('prepared', 'a', 'b')
+  done.say('good', 'a')
+  done.say('good', 'b')
+  t.same(done.say('held', 'a'), [true])
+  t.equal(`${done.state()}: ${done.actions()}`, 'done: prepare none')
+  done.say('prepared', 'a')
+  t.equal(done.actions(), 'swap none')
+  done.say('good', 'a')
+  done.machine.revert(1, 'by hand')
+  done.say('reverted', 'a', 'b')
+  t.equal(done.phases(), 'reverted reverted')
+  t.same(done.say('good', 'b'), [true])
+  t.equal(done.actions(), 'none revert')
+  const halted = stage(2)
+  halted.say('prepared', 'a', 'b')
+  halted.say('stuck', 'a')
+  t.same(halted.say('held', 'a'), [true])
+  t.equal(halted.phases(), 'pending prepared', 'after a halt, it does not begin')
+})
+
 t.test('late nodes are no more at once than a wave, and stop when one fails', async t => {
   const { machine, say, actions, state } = stage(5, { then: '2', maxUnreachable: '100%' })
   for (const id of ['b', 'c', 'd', 'e']) machine.lost(id)

@@ -46,8 +46,11 @@ export class SimulatedNode {
   lacksDiskUntilMs = 0
   /** Until then a copy of the machine runs, too. */
   isSharedUntilMs = 0
+  wasSetBack = false
+  /** A snapshot of the machine. */
+  #kept: Pick<SimulatedNode, 'tree' | 'before' | 'old' | 'duty' | 'epoch'> | null = null
   /** The newest history of the hub's database that it has seen. */
-  #epoch = 0
+  epoch = 0
   readonly #rules: DutyRules
   readonly #random: Random
 
@@ -61,9 +64,9 @@ export class SimulatedNode {
   /** Takes an order. Returns false if it is not newer than the last one. */
   receive(order: NodeOrder): boolean {
     const epoch = Number(order.epoch)
-    const obeyed = this.#rules.obey(this.duty, order, { isReplaced: epoch < this.#epoch })
+    const obeyed = this.#rules.obey(this.duty, order, { isReplaced: epoch < this.epoch })
     if ('ignored' in obeyed) return false
-    this.#epoch = epoch
+    this.epoch = epoch
     const duty = obeyed.state
     if (duty.rolloutId !== this.duty?.rolloutId) this.old = this.tree
     this.duty = duty
@@ -92,6 +95,26 @@ export class SimulatedNode {
     if (work === 'revert') return this.#finish(!failing.isCalm && random.below(200) === 0 ? 'stuck' : 'reverted')
     const isGood = !failing.isBadRelease && random.below(100) >= failing.swaps
     return this.#finish(isGood ? 'good' : random.below(4) === 0 ? 'stuck' : 'failed')
+  }
+
+  /** Keeps a snapshot of the machine while it does nothing. */
+  keep(): void {
+    const { tree, before, old, duty, epoch } = this
+    if (this.doing === null && (duty === null || this.#rules.workOf(duty) === null))
+      this.#kept = { tree, before, old, duty, epoch }
+  }
+
+  /** Whether there is a snapshot. After a restore of the hub, one of before may be right, and nothing follows from it. */
+  get isKept(): boolean {
+    return this.#kept?.epoch === this.epoch
+  }
+
+  /** Sets the machine back to its snapshot; it starts later. */
+  setBack(): void {
+    this.crash()
+    this.doing = null
+    this.wasSetBack = true
+    Object.assign(this, this.#kept)
   }
 
   crash(): void {

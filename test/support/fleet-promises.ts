@@ -81,9 +81,11 @@ export class FleetPromises {
     const { rollout } = this.#machine
     const row = this.#machine.node(node.id)
     if (!node.isPlaced || row === undefined || node.duty?.rolloutId !== rollout.id) return
-    const { phase, swapAttempt, wave } = row
+    const { phase, swapAttempt, wave, hasBegun } = row
+    const mayRepeat = hasBegun && node.wasSetBack
     if (!openPhases.has(phase)) this.#breaks(`${node.id} begins, and is ${phase}`)
-    if (phase === 'swapping' && rollout.state !== 'swapping' && rollout.state !== 'done')
+    // One that had begun when it was set back to a snapshot begins again.
+    if (phase === 'swapping' && !mayRepeat && rollout.state !== 'swapping' && rollout.state !== 'done')
       this.#breaks(`${node.id} begins, and was not told that others do not`)
     // An order from before it was removed and placed again: the hub asks it what it has.
     if (phase === 'skipped' && swapAttempt === 0) return

@@ -19,13 +19,15 @@ export interface SimulationReport {
   clockSteps: number
   missingDisks: number
   copies: number
+  /** Nodes that were set back to snapshots. */
+  setBacks: number
   broken: readonly string[]
   /** Virtual hours. */
   hours: number
 }
 
 /** Counts of rare faults. */
-export const noFaults = () => ({ restores: 0, clockSteps: 0, missingDisks: 0, copies: 0 })
+export const noFaults = () => ({ restores: 0, clockSteps: 0, missingDisks: 0, copies: 0, setBacks: 0 })
 
 /** What the hub has on its disk. */
 export interface Backup {

@@ -40,9 +40,13 @@ const noAnswer = nodeAnswers.length
 /** A word of a message is an action or an answer, and the history of the hub's database in steps of this. */
 const words = 32
 
-/** Runs one history: some rollouts with random policies and faults. */
-export function simulate(seed: number, size: number, rules: Rules = { Machine, duty }): SimulationReport {
-  return new Simulation(seed, size, rules).run()
+/** Runs one history: some rollouts with random policies and faults. `hasSnapshots`: nodes are set back to snapshots, too. */
+export function simulate(
+  seed: number,
+  size: number,
+  { hasSnapshots = false, ...rules }: Partial<Rules> & { hasSnapshots?: boolean } = {}
+): SimulationReport {
+  return new Simulation(seed, size, { Machine, duty, ...rules }, hasSnapshots).run()
 }
 
 class Simulation {
@@ -78,9 +82,15 @@ class Simulation {
   #busy = 0
   readonly #event: FleetEvent = { happening: 0, node: 0, number: 0, attempt: 0, word: 0 }
 
-  constructor(seed: number, size: number, rules: Rules) {
+  /** Random numbers of their own, so that they change nothing else. */
+  readonly #snapshots: Random
+  readonly #hasSnapshots: boolean
+
+  constructor(seed: number, size: number, rules: Rules, hasSnapshots: boolean) {
     this.#rules = rules
     this.#random = createLongRandom(seed)
+    this.#snapshots = createLongRandom(seed)
+    this.#hasSnapshots = hasSnapshots
     this.#network = new FleetNetwork(this.#agenda, this.#random)
     this.#agenda.nowMs = startMs
     this.#needs = { now: () => this.#nowMs, isDrained: id => this.#drained.has(id) }
@@ -427,6 +437,18 @@ class Simulation {
     this.#answer(node, 'report')
   }
 
+  /** Snapshots of a machine are made now and then, and it is set back to the last one. */
+  #keepOrSetBack(node: SimulatedNode): void {
+    if (this.#snapshots.below(3) > 0 || !node.isUp || !node.isKept) return node.keep()
+    this.#report.setBacks++
+    if (node.doing !== null) this.#busy--
+    this.#promises.removed(node)
+    node.setBack()
+    // Nothing that was sent to it before reaches it.
+    node.cutUntilMs = this.#agenda.nowMs + 200_000
+    this.#later(1000, 'start', node)
+  }
+
   /** Stops a node at any moment. */
   #crash(node: SimulatedNode): void {
     if (!node.isUp) return
@@ -448,6 +470,7 @@ class Simulation {
   /** A node asks for its orders again and again, so that a lost one is repeated. */
   #poll(node: SimulatedNode): void {
     if (!this.#failing.isCalm) {
+      if (this.#hasSnapshots && this.#snapshots.below(50) === 0) this.#keepOrSetBack(node)
       if (this.#random.below(300) === 0) this.#network.cut([node])
       if (this.#random.below(1500) === 0) this.#crash(node)
       if (this.#random.below(1500) === 0) this.#loseDisk(node)
