@@ -49,11 +49,15 @@ export function detachedLine(rolloutId: string, given: GivenOptions): string {
 }
 
 /** Returns what a user can do next about a rollout that waits or was halted; null: nothing. */
-export function nextLine({ id, state }: Pick<ListedRollout, 'id' | 'state'>, given: GivenOptions): string | null {
+export function nextLine(
+  { id, state, counts }: Pick<ListedRollout, 'id' | 'state' | 'counts'>,
+  given: GivenOptions
+): string | null {
   const line = (verb: string): string => commandLine(['rollout', verb, id], given)
   if (state === 'approval') return `next: ${line('approve')}   or   ${line('halt')}`
   if (state === 'halted') return `next: ${line('revert')}   or   ${line('resume')}`
-  return null
+  // After the cause was removed, a node that is stuck goes back.
+  return state === 'reverted' && (counts.stuck ?? 0) > 0 ? `next: ${line('revert')}` : null
 }
 
 /** Quotes a word so that a POSIX shell takes it literally. */

@@ -87,6 +87,8 @@ t.test('the hints repeat the options of the command, and never a token', async t
   t.equal(next('approval'), 'next: svc rollout approve ro_a   or   svc rollout halt ro_a')
   t.equal(next('halted'), 'next: svc rollout revert ro_a   or   svc rollout resume ro_a')
   t.equal(next('done'), null)
+  const reverted = (counts: { stuck?: number }) => nextLine({ id: 'ro_a', state: 'reverted', counts }, {})
+  t.same([reverted({ stuck: 1 }), reverted({})], ['next: svc rollout revert ro_a', null])
   t.equal(next('swapping'), null)
 })
 

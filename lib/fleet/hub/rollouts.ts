@@ -120,7 +120,8 @@ export function createRollouts(needs: RolloutsNeeds & { reader: RolloutReader; e
         const { state, revertFrom } = machine.rollout
         const from = wave ?? 1
         const isFurther = revertFrom === null || from < revertFrom
-        refuseUnless(machine, isFurther || (state !== 'reverting' && state !== 'reverted'), 'revert')
+        const hasEnded = state === 'reverting' || (state === 'reverted' && machine.count('stuck') === 0)
+        refuseUnless(machine, isFurther || !hasEnded, 'revert')
         machine.revert(from, `${nameOfActor(store, actor.name)} reverts it`)
       }),
 
@@ -445,7 +446,8 @@ function endLines(rollout: ListedRollout, nodes: readonly ListedRolloutNode[]): 
   const summary = told.join(', ')
   if (state === 'done') return [`done: ${summary}`]
   const reason = haltedReason === null ? '' : oneLine(haltedReason)
-  if (state === 'reverted') return [`reverted: ${reason}. ${summary}`, `next: svc rollout resume ${id}`]
+  const verb = having('stuck').length > 0 ? 'revert' : 'resume'
+  if (state === 'reverted') return [`reverted: ${reason}. ${summary}`, `next: svc rollout ${verb} ${id}`]
   return [`halted: ${reason}. ${summary}`, `next: svc rollout revert ${id}   or   svc rollout resume ${id}`]
 }
 

@@ -33,6 +33,22 @@ t.test('goes through the waves, waiting for approvals', async t => {
   t.match(hub.rollouts.node(id, 'plant-a'), { phase: 'good' })
 })
 
+t.test('goes back again only while a node is stuck', async t => {
+  const stage = await openFleet(t, ['a'])
+  const { hub } = stage
+  const id = await beginRollout(stage)
+  const answer = (answer: 'prepared' | 'good' | 'stuck' | 'reverted') =>
+    hub.agents.report('node_a', answerOf(stage, { id, nodeId: 'node_a', answer }))
+  for (const each of ['prepared', 'good'] as const) await answer(each)
+  await hub.rollouts.revert(id, null, ana)
+  await t.rejects(hub.rollouts.revert(id, null, ana), { code: 'rollout_state' }, 'it is going back')
+  await answer('stuck')
+  t.match(hub.rollouts.get(id), { state: 'reverted', counts: { stuck: 1 } })
+  t.match(await hub.rollouts.revert(id, null, ana), { state: 'reverting', counts: { reverting: 1 } })
+  await answer('reverted')
+  await t.rejects(hub.rollouts.revert(id, null, ana), { code: 'rollout_state' })
+})
+
 t.test('halts and resumes, and records who did', async t => {
   const stage = await openFleet(t, ['a'])
   const { hub, store } = stage
@@ -231,6 +247,9 @@ t.test('does not repeat what an earlier process has said', t => {
   take({ type: 'node', node: node(2, { phase: 'good', tookMs: 10 }) })
   take({ type: 'end', rollout: { ...rollout, state: 'done', wave: 2 } })
   t.same(said, ['wave 2/2  plant-a2            ✓ good 0.01s', 'done: plant-a1, plant-a2 have 4f1a0000…'])
+  take({ type: 'node', node: node(2, { phase: 'stuck' }) })
+  take({ type: 'end', rollout: { ...rollout, state: 'reverted', wave: 2 } })
+  t.equal(said.at(-1), 'next: svc rollout revert ro_a')
   t.end()
 })
 

@@ -70,7 +70,7 @@ export function actionsOf({ state, wave, counts }: Pick<ListedRollout, 'state' |
     case 'halted':
       return ['resume', ...back]
     case 'reverted':
-      return ['resume']
+      return hasRelease ? ['resume', 'revert_all'] : ['resume']
     case 'done':
       return back
   }

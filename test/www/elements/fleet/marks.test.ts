@@ -21,7 +21,7 @@ t.test('a rollout that is going can be halted; one that was halted can be resume
     approval: ['halt', 'approve', 'revert_wave', 'revert_all'],
     halted: ['resume', 'revert_wave', 'revert_all'],
     reverting: ['halt'],
-    reverted: ['resume'],
+    reverted: ['resume', 'revert_all'],
     done: ['revert_wave', 'revert_all']
   }
   for (const state of rolloutStates) t.same(actionsOf({ state, wave: 2, counts }), actions[state], state)
@@ -31,6 +31,7 @@ t.test('what no node has cannot be reverted, and the first wave is all that was 
   t.same(actionsOf({ state: 'halted', wave: 0, counts: { failed: 1, prepared: 3 } }), ['resume'])
   t.same(actionsOf({ state: 'halted', wave: 1, counts: { good: 1 } }), ['resume', 'revert_all'])
   t.same(actionsOf({ state: 'halted', wave: 1, counts: { stuck: 1 } }), ['resume', 'revert_all'])
+  t.same(actionsOf({ state: 'reverted', wave: 2, counts: { reverted: 4 } }), ['resume'])
 })
 
 t.test('the counts begin with what needs attention', async t => {
