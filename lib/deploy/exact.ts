@@ -92,12 +92,17 @@ export function exactRange(store: Reader, project: Project, goal: ExactGoal): Ex
   // An undo restores the state just before, with the changes of the import.
   const isMixed = foreign === goal.placed && goal.undoOf !== null
   if (foreign !== null && foreign >= goal.placed && !isMixed) throw foreignChange()
+  const isHere = ({ target }: Placement): boolean => target === project.deployPath
   const found = all.find(({ placed }) => placed === goal.placed)
-  if (found !== undefined && found.target !== project.deployPath) {
-    throw notExactRefusal(found.id, 'its files went to another directory')
+  // A rollback leaves them where they are. An undo would say that it has taken them back.
+  const elsewhere = goal.undoOf === null ? undefined : after.find(each => !isHere(each))
+  if (elsewhere !== undefined) throw notExactRefusal(elsewhere.id, 'its files went to another directory')
+  if (found !== undefined && !isHere(found)) {
+    const [id, which] = goal.undoOf === null ? [found.id, 'its files'] : [last.id, `the files of ${found.id} before it`]
+    throw notExactRefusal(id, `${which} went to another directory`)
   }
   const to = found === undefined || isMixed ? null : (findDeployment(store, found.id) ?? null)
-  return { undone: after.filter(({ target }) => target === project.deployPath), to }
+  return { undone: after.filter(isHere), to }
 }
 
 /**
@@ -245,9 +250,13 @@ export function exactWindow({ store, files }: Pick<ExactNeeds, 'store' | 'files'
     target !== project.deployPath || (existsSync(files.manifest(id)) && hasContents(files, id, beforeFrom))
   const broken = all.findIndex((each, at) => each.placed !== (last as Placement).placed - at || !isUndoable(each))
   const undoable = broken === -1 ? all : all.slice(0, broken)
-  const steps = undoable.filter(({ placed }) => foreign < placed - 1).length
+  /** Whether the state before so many deployments was one of this directory. Only undos lead to that before the first one. */
+  const isHere = (steps: number): boolean =>
+    (steps < all.length ? all.slice(steps, steps + 1) : all).every(({ target }) => target === project.deployPath)
+  const possible = undoable.filter(({ placed }) => foreign < placed - 1).map((_, at) => at + 1)
+  const steps = possible.reverse().find(isHere) ?? 0
   const live =
-    undoable.length === 0 || foreign >= (last as Placement).placed
+    undoable.length === 0 || !isHere(0) || !isHere(1) || foreign >= (last as Placement).placed
       ? undefined
       : findDeployment(store, (last as Placement).id)
   return {

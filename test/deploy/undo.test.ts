@@ -242,6 +242,31 @@ t.test('an exact way back', async t => {
     t.strictSame(exactTree(project.deployPath), edited)
   })
 
+  t.test('takes back nothing that went to another directory, and does not say so', async t => {
+    const project = await stage.addProject()
+    const first = await stage.deploy(project, { a: '1' })
+    const moved = { ...project, deployPath: `${project.deployPath}-moved` }
+    await stage.change(project, { deployPath: moved.deployPath })
+    const ofFirst = new RegExp(`${first.id} cannot be undone, because its files went to another directory`)
+    await t.rejects(deployer.undo(project.id, { actor }), { code: 'not_exact', message: ofFirst })
+    t.strictSame(deployer.exactWindow(project.id), { undo: null, exactBackTo: null })
+    const second = await stage.deploy(moved, { a: '2' })
+    const before = new RegExp(`${second.id} cannot be undone, because the files of ${first.id} before it went`)
+    await t.rejects(deployer.undo(project.id, { actor }), { code: 'not_exact', message: before })
+    t.strictSame(deployer.exactWindow(project.id), { undo: null, exactBackTo: null })
+    const third = await stage.deploy(moved, { a: '3', c: '3' })
+    t.match(deployer.exactWindow(project.id), { undo: { deployId: third.id }, exactBackTo: { steps: 1 } })
+    await stage.change(project, { deployPath: project.deployPath })
+    await t.rejects(deployer.undo(project.id, { actor }), { code: 'not_exact', message: new RegExp(third.id) })
+    t.match(deployer.exactWindow(project.id), { undo: null, exactBackTo: { deployId: first.id, steps: 2 } })
+    const back = await (await deployer.rollback(first.id, { mode: 'exact', actor })).finished
+    t.match(back, { status: 'success' }, 'the files in the other directory stay')
+    t.strictSame(
+      [project, moved].map(each => readFileSync(place(each, 'a'), 'utf8')),
+      ['1', '3']
+    )
+  })
+
   t.test('follows the policy of the project', async t => {
     const project = await stage.addProject({ policy: { rollback: 'exact' } })
     const first = await stage.deploy(project, { a: '1' })
