@@ -197,6 +197,8 @@ t.test(
     const shop = await stage.createProject('storefront')
     await deploy(stage, shop)
     const { page } = await openDuring(t, browser, stage.url, '', { viewport: desktop })
+    await page.clock.install()
+    await page.reload()
     await page.getByText('Healthy').waitFor()
     await page.route('**/api/**', route =>
       route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad gateway</h1>' })
@@ -213,7 +215,9 @@ t.test(
       '**/api/**',
       route => new Promise<void>(resolve => held.push(() => void route.abort().then(resolve, resolve)))
     )
-    await page.getByRole('heading', { level: 1, name: 'The server does not answer' }).waitFor({ timeout: 60_000 })
+    // The next question, and the time that it may take.
+    const lost = page.getByRole('heading', { level: 1, name: 'The server does not answer' })
+    while (!(await lost.isVisible())) await page.clock.fastForward(16_000)
     t.same(await coloured(page), [])
     await page.unroute('**/api/**')
     for (const release of held) release()
