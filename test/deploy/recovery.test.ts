@@ -83,37 +83,27 @@ t.test('queued and running deployments fail at a start, and their output says so
   t.equal((await stage.deploy(project, { 'a.txt': '4' })).status, 'success', 'the project can be deployed again')
 })
 
-t.test('after a kill during a change, the target is unchanged or complete', async t => {
+t.test('after a kill during a change, the target is as before it', async t => {
   const before = await deployStage(t)
   const project = await before.addProject()
   await before.store.close()
   const program = fileURLToPath(new URL('../support/deploy-child.js', import.meta.url))
-  const child = spawn(process.execPath, [program, before.directory, project.id], {
-    stdio: ['ignore', 'pipe', 'inherit']
+  const child = spawn(...bare(process.execPath, [program, before.directory, project.id]), {
+    stdio: ['ignore', 'inherit', 'inherit']
   })
-  const ids: string[] = []
-  child.stdout?.on('data', (text: Buffer) => void ids.push(...text.toString().trim().split('\n')))
-  const isMoving = async (): Promise<boolean> => {
-    const id = ids.at(-1)
-    if (id === undefined || ids.length < 2) return false
-    const journal = await readFile(join(before.home.deployments, `${id}.undo`), 'utf8').catch(() => '')
-    return /^ready /m.test(journal)
-  }
-  await until(isMoving)
-  child.kill('SIGKILL')
-  await once(child, 'exit')
+  t.strictSame(await once(child, 'exit'), [null, 'SIGKILL'])
 
   const stage = await deployStage(t, before.directory)
   const rows = listDeployments(stage.store, { projectId: project.id, limit: 10 })
   t.strictSame(
-    rows.map(row => row.status).filter(status => status !== 'success' && status !== 'failed'),
-    []
+    rows.map(({ status }) => status),
+    ['failed', 'success']
   )
   const texts = new Set<string>()
-  for (let index = 0; index < 800; index++)
+  for (let index = 0; index < 40; index++)
     texts.add(await readFile(join(project.deployPath, `d${index % 7}/f${index}`), 'utf8'))
-  t.equal(texts.size, 1, `all files are of one deployment: ${[...texts].join(', ')}`)
-  if (rows[0]?.status === 'failed') t.match(await stage.output(rows[0].id), `✗ ${deploySays.restartedWhileRunning}`)
+  t.strictSame([...texts], ['round 1'])
+  t.match(await stage.output(rows[0]?.id as string), `✗ ${deploySays.restartedWhileRunning}`)
   t.notOk(
     (await readdir(project.deployPath)).some(name => name.startsWith('.svc')),
     'no staging directory is left'
