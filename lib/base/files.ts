@@ -150,6 +150,28 @@ export async function replaceFile(path: string, text: string | Iterable<string>,
 }
 
 /**
+ * Writes a file beside `path`, and renames it to that: whole or not at all. After a failure, as of a full disk, nothing is
+ * left there.
+ */
+export async function throughBeside(path: string, write: (beside: string) => Promise<unknown>): Promise<void> {
+  const beside = `${path}.tmp`
+  try {
+    await write(beside)
+    await rename(beside, path)
+  } catch (error) {
+    await unlink(beside).catch(() => {})
+    throw error
+  }
+}
+
+/** Creates a directory whose parent is there: no data directory that was moved away is made again. */
+export async function makeDirectory(path: string, mode: number): Promise<void> {
+  await mkdir(path, { mode }).catch((error: unknown) => {
+    if (!hasCode(error, 'EEXIST')) throw error
+  })
+}
+
+/**
  * Removes the temporary files that killed processes left while they replaced the file at `path`, if they were written
  * before `beforeMs`, or in a future that the clock was set back from: they may contain secrets. Returns their paths.
  */

@@ -4,12 +4,12 @@
  * fetches what it lacks, so that any hub can serve downloads and lead rollouts, and removes what is no longer kept.
  */
 
-import { link, mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { link, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { countOf } from '../base/text.js'
 import { type Ids, sha256OfFile } from '../base/digests.js'
 import { reasonOf, Refusal } from '../base/errors.js'
-import { syncDirectory, syncPath } from '../base/files.js'
+import { makeDirectory, syncDirectory, syncPath } from '../base/files.js'
 import type { HubClient } from './forwarded.js'
 import type { ListedHub } from './hub-list.js'
 import type { ReplicatedStore } from './replicated-store.js'
@@ -133,7 +133,7 @@ export class Archives {
     const { home, ids } = this.#needs
     const { deployId, sha256, bytes } = facts
     if (await this.#linkKnown(facts)) return
-    await mkdir(home.tmp, { recursive: true, mode: 0o700 })
+    await makeDirectory(home.tmp, 0o700)
     const path = join(home.tmp, `${ids.token()}.zip`)
     try {
       for (let attempt = 1; ; attempt++) {

@@ -9,7 +9,7 @@ import { type Clock, elapsedOf } from '../base/clock.js'
 import { createHistogram } from '../base/histogram.js'
 import { Refusal } from '../base/errors.js'
 import type { Store, Transaction } from '../core/store/database.js'
-import { realDisk } from '../core/store/disk.js'
+import { type Disk, realDisk } from '../core/store/disk.js'
 import { schemaVersion } from '../core/store/schema.js'
 import { createElection } from './election.js'
 import { createEtcdClient } from './etcd/client.js'
@@ -90,6 +90,7 @@ export interface ReplicatedStore extends Store {
 export interface ReplicatedStoreOptions {
   /** An existing directory that the caller owns. */
   directory: string
+  disk?: Disk
   etcd: EtcdOptions
   /** Name of the cluster: part of every key in etcd. Lower-case letters, digits and hyphens. */
   cluster: string
@@ -167,7 +168,7 @@ export async function openReplicatedStore(given: ReplicatedStoreOptions): Promis
   const client = createEtcdClient(connection)
   const ends: Array<() => unknown> = [() => connection.close()]
   try {
-    const copy = await openLocalCopy({ directory, disk: realDisk, clock, warn })
+    const copy = await openLocalCopy({ directory, disk: options.disk ?? realDisk, clock, warn })
     ends.push(() => copy.close())
     const keeping = createTurns()
     const keepKeys = (): Promise<void> => keeping(async () => options.keepKeys?.(sealing.keys))

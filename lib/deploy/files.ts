@@ -1,7 +1,9 @@
 import { existsSync, type Stats } from 'node:fs'
-import { mkdir, readdir, stat, unlink } from 'node:fs/promises'
+import { readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { hasCode, Refusal } from '../base/errors.js'
+import { makeDirectory } from '../base/files.js'
 import { ownMark } from '../base/runtime.js'
 import type { ModePolicy } from '../core/install/guard.js'
 import { policyOf } from '../model/policy.js'
@@ -117,9 +119,21 @@ export async function removeFile(path: string): Promise<boolean> {
   )
 }
 
-/** Creates both directories if they are missing: they may have been removed by hand. */
+/**
+ * Creates both directories if they are missing: they may have been removed by hand. Refuses (`database_unavailable`) if the
+ * data directory itself is gone: the database is not where it was, and would not be in a new one.
+ */
 export async function makeDirectories({ deployments, tmp }: DeployHome): Promise<void> {
-  await Promise.all([deployments, tmp].map(path => mkdir(path, { recursive: true, mode: 0o700 })))
+  const make = (path: string): Promise<void> =>
+    makeDirectory(path, 0o700).catch((error: unknown) => {
+      throw hasCode(error, 'ENOENT') ? gone(dirname(path)) : error
+    })
+  await Promise.all([deployments, tmp].map(make))
+}
+
+function gone(directory: string): Refusal {
+  const sentence = `The data directory "${directory}" was moved or removed. Put it back, or stop this server`
+  return new Refusal('unavailable', 'database_unavailable', sentence)
 }
 
 type Given = Pick<Project, 'policy' | 'runAs'>

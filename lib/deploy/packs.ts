@@ -15,7 +15,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGate } from '../base/async.js'
 import { Refusal } from '../base/errors.js'
 import { packedMode } from '../base/shared/tree-text.js'
-import { isFileAt, linkOrCopy, OpenFile, syncDirectory, syncPath } from '../base/files.js'
+import { isFileAt, linkOrCopy, OpenFile, syncDirectory, syncPath, throughBeside } from '../base/files.js'
 import { type ComposedEntry, composeArchive } from '../core/archive/compose.js'
 import { type PackIndex, readIndex, writeIndex, writeTrailer } from '../core/archive/pack-index.js'
 import { anyArchive, besideArchive, findKept, openKept, openPack, writeWhole } from '../core/archive/pack-set.js'
@@ -108,10 +108,10 @@ export class Packs {
     await this.#alone(async () => {
       if (existsSync(this.#archive(id)) || !existsSync(this.#indexOf(id))) return
       this.#madeWhole.add(id)
-      const writing = `${this.#archive(id)}.tmp`
-      await writeWhole(this.#archive(id), writing)
-      await syncPath(writing)
-      await rename(writing, this.#archive(id))
+      await throughBeside(this.#archive(id), async beside => {
+        await writeWhole(this.#archive(id), beside)
+        await syncPath(beside)
+      })
       const packs = (await this.#readUses()).get(id) ?? []
       await removeFreed(this.#indexOf(id))
       this.#known?.delete(id)
@@ -213,10 +213,10 @@ export class Packs {
       await syncPath(this.#packOf(id))
     }
     const packs = index.packs.map(name => (name === '' ? id : name))
-    const writing = `${this.#indexOf(id)}.tmp`
-    await writeFile(writing, writeIndex({ ...index, packs }), { mode: 0o600 })
-    await syncPath(writing)
-    await rename(writing, this.#indexOf(id))
+    await throughBeside(this.#indexOf(id), async beside => {
+      await writeFile(beside, writeIndex({ ...index, packs }), { mode: 0o600 })
+      await syncPath(beside)
+    })
     uses.set(id, packs)
   }
 

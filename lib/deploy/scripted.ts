@@ -9,10 +9,11 @@
  * The changes of a pre-deploy script belong to a deployment whose own files are not in place yet. If it fails before
  * that, or is reverted, what its scripts changed beside them goes to the deployment that is live.
  */
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { composeArchive } from '../core/archive/compose.js'
 import { countOf, oneLine } from '../base/text.js'
 import { messageOf } from '../base/errors.js'
+import { throughBeside } from '../base/files.js'
 import type { TargetRules } from '../core/install/guard.js'
 import { differingMarks, type LookedEntry } from '../core/install/look-again.js'
 import { isDirectory, type OwnedHead, readOwnedEntries } from '../core/install/owned-tree.js'
@@ -79,8 +80,7 @@ export class Scripted {
       if (before === null) return async () => {}
       const path = this.#needs.files.marks(run.deployId)
       // Whole or not at all: a kill before the script must not look as if the script had changed something unknown.
-      await writeFile(`${path}.tmp`, packed(before), { mode: 0o600 })
-      await rename(`${path}.tmp`, path)
+      await throughBeside(path, beside => writeFile(beside, packed(before), { mode: 0o600 }))
       return async () => {
         try {
           const sentence = await this.#note(run, before)

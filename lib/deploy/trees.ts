@@ -11,7 +11,7 @@
  */
 
 import { existsSync, statSync } from 'node:fs'
-import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -29,7 +29,7 @@ import { type PlacedDeployment, placedDeployments } from '../core/store/tables/d
 import { findProject, requireProject } from '../core/store/tables/projects.js'
 import { instantOf } from '../base/clock.js'
 import { Refusal } from '../base/errors.js'
-import { isFileAt } from '../base/files.js'
+import { isFileAt, makeDirectory } from '../base/files.js'
 import { isLink } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow, TreeSummary } from '../model/plan.js'
@@ -196,7 +196,7 @@ export class Trees {
       if (checked) await this.#threads.run({ kind: 'check', path })
       return known
     }
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    await makeDirectory(this.#directory, 0o700)
     let isEmpty = known === null
     // A file cannot be renamed over a directory.
     if (isEmpty && !isFileAt(path)) await rm(path, { recursive: true, force: true })

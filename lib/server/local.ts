@@ -14,6 +14,7 @@ import {
   refuseNetworkHome
 } from '../base/config/home.js'
 import { readVersion } from '../base/config/version.js'
+import { ownedDisk } from '../core/store/disk.js'
 import { openStore } from '../core/store/durable-store.js'
 import { ownDirectory } from '../core/store/owner.js'
 import { createFront } from './front.js'
@@ -52,7 +53,7 @@ export async function serveLocally({
     const clock = { ...systemClock, isTrusted: trustsClock(environment) }
     const ids = randomIds
     if (await finishRestore(home.directory)) await ensureHome(home)
-    const store = await openStore({ directory: home.directory, clock, warn })
+    const store = await openStore({ directory: home.directory, clock, disk: ownedDisk(owner.check), warn })
     opened.push(() => store.close())
     const log = (message: string, error?: unknown): void =>
       warn(error instanceof Error ? `${message}: ${error.stack}` : message)

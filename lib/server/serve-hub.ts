@@ -10,6 +10,8 @@ import { Forwarder } from '../cluster/forward.js'
 import { createHubReader, createHubClient, type HubClient } from '../cluster/forwarded.js'
 import { countMembers, twoMembers } from '../cluster/etcd/connection.js'
 import type { ReplicatedStore } from '../cluster/replicated-store.js'
+import { ownedDisk } from '../core/store/disk.js'
+import type { Ownership } from '../core/store/owner.js'
 import { isDeploying, newestStartMs } from '../core/store/tables/deployments.js'
 import type { Auth, Caller } from '../access/bearer.js'
 import { createListener, viewOf } from './listener.js'
@@ -46,7 +48,11 @@ type Start = Awaited<ReturnType<typeof prepareStart>>
 type Parts = Awaited<ReturnType<typeof openParts>>
 
 /** Opens the store of a hub, and creates what reaches the other hubs. `opened` gets what closes it. */
-async function openParts(options: ServeOptions, cluster: ClusterOptions, given: Start & { opened: Closers }) {
+async function openParts(
+  options: ServeOptions,
+  cluster: ClusterOptions,
+  given: Start & { opened: Closers; owner: Ownership }
+) {
   const { home, report } = options
   const { base, steady, clock, ids, entrance, log, opened } = given
   const waiting = createWaiting({ entrance, base, report })
@@ -62,6 +68,7 @@ async function openParts(options: ServeOptions, cluster: ClusterOptions, given: 
   })
   const store = await cluster.openStore({
     directory: home.directory,
+    disk: ownedDisk(given.owner.check),
     etcd: cluster.etcd,
     cluster: cluster.name,
     ...clusterKeysFor(home.directory, cluster),
@@ -187,7 +194,7 @@ export async function serveHub(options: ServeOptions, cluster: ClusterOptions): 
   const opened: Closers = made.map(directory => () => rmdir(directory))
   try {
     const owner = await ownHome(options, opened)
-    const parts = await openParts(options, cluster, { ...start, opened })
+    const parts = await openParts(options, cluster, { ...start, opened, owner })
     const { trusted, store, admin, archives, forwarder, addresses } = parts
     const { terms, server } = openServer(options, cluster, { ...start, ...parts })
     opened.push(() => terms.stop())

@@ -27,6 +27,7 @@ import { normaliseBase } from '../http/core/dispatch.js'
 import type { HttpServer } from '../http/core/server.js'
 import { openStore, type StoreOptions } from '../core/store/durable-store.js'
 import type { Reader, Store } from '../core/store/database.js'
+import { ownedDisk } from '../core/store/disk.js'
 import { ownDirectory } from '../core/store/owner.js'
 import { removeLeftovers, removeLeftoversIn } from '../base/files.js'
 import { isAnyRunning, isAnyScriptRecorded } from '../core/store/tables/start.js'
@@ -192,7 +193,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const owner = await ownHome(options, opened)
     await reportLeftovers(home, report)
     const isLeftBehind = lookForLeftovers(home.deployments)
-    const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, warn: report.warn })
+    const disk = ownedDisk(owner.check)
+    const store = await openStore({ directory: home.directory, sqlite: options.sqlite, clock, disk, warn: report.warn })
     opened.push(() => store.close())
     const override = await readOverride(options)
     const adminToken = await openAdminToken({ home, ids, override: override?.token })

@@ -51,11 +51,13 @@ import {
   readAt,
   removeLeftovers,
   removeLeftoversIn,
+  makeDirectory,
   replaceFile,
   syncDirectory,
   syncPath,
   trustedUsers,
-  withWriteStream
+  withWriteStream,
+  throughBeside
 } from '../../lib/base/files.js'
 import { watchDescriptors } from '../support/descriptors.js'
 import { createRandom } from '../support/random.js'
@@ -454,4 +456,25 @@ t.test('creates the directories that are missing, and ends where none can be mad
     'two at once'
   )
   if (process.platform === 'linux') await t.rejects(makeDirectories('/proc/svc-none/x'), { code: 'ENOENT' })
+})
+
+t.test('a file that is written beside its path is there whole or not at all', async t => {
+  const directory = t.testdir({})
+  const path = join(directory, 'a')
+  await throughBeside(path, beside => writeFile(beside, 'one'))
+  const failing = async (beside: string): Promise<void> => {
+    await writeFile(beside, 'tw')
+    throw Object.assign(new Error('full'), { code: 'ENOSPC' })
+  }
+  await t.rejects(throughBeside(path, failing), { code: 'ENOSPC' })
+  t.equal(readFileSync(path, 'utf8'), 'one')
+  t.same(readdirSync(directory), ['a'])
+})
+
+t.test('a directory is made only in one that is there', async t => {
+  const directory = t.testdir({})
+  await makeDirectory(join(directory, 'a'), 0o700)
+  await makeDirectory(join(directory, 'a'), 0o700)
+  await t.rejects(makeDirectory(join(directory, 'gone', 'a'), 0o700), { code: 'ENOENT' })
+  t.same(readdirSync(directory), ['a'])
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { chmodSync, existsSync, lstatSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -26,6 +26,9 @@ t.test('names and removes the files of a deployment', async t => {
   await files.remove('dep_a')
   await files.remove('dep_a')
   t.notOk(paths.some(path => existsSync(path)))
+  rmSync(directory, { recursive: true })
+  await t.rejects(makeDirectories(home), { code: 'database_unavailable', message: /was moved or removed/ })
+  t.notOk(existsSync(directory), 'a data directory that was moved is not made again')
 })
 
 t.test('recognizes its own file names', async t => {

@@ -1,7 +1,8 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
+import { makeDirectory } from '../../base/files.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import type { GivenPolicy, PolicyChanges } from '../../model/policy.js'
 import type { Attestation, SignedBy } from '../../model/statement.js'
@@ -82,7 +83,7 @@ export type Scratch = Awaited<ReturnType<typeof openScratch>>
 
 /** Creates `tmp` if it is missing, and returns an empty scratch in it. */
 export async function openScratch(tmp: string, ids: Pick<Ids, 'token'>) {
-  await mkdir(tmp, { recursive: true, mode: 0o700 })
+  await makeDirectory(tmp, 0o700)
   const paths: string[] = []
   return {
     /** Returns the path of a new file, which does not exist yet. */

@@ -8,10 +8,10 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify, generateKeyPairSync } from 'node:crypto'
 import { sha256 } from '../../base/digests.js'
 import { hashBytes } from './tree.js'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
-import { replaceFile } from '../../base/files.js'
+import { makeDirectory, replaceFile } from '../../base/files.js'
 
 /** Signs notes. */
 export interface Signer {
@@ -252,7 +252,7 @@ function placeIn(directory: string) {
 
     /** Replaces a file. */
     async write(name: KeyFile, text: string): Promise<void> {
-      await mkdir(directory, { recursive: true, mode: directoryMode })
+      await makeDirectory(directory, directoryMode)
       await replaceFile(join(directory, name), text, keyMode)
     }
   }

@@ -67,8 +67,15 @@ export function journalAt(disk: Disk, path: string): JournalFile {
   return {
     deployId: deployIdOf(path),
     async begin(target) {
-      await useAsync('wx', [`${journalVersion}\ntarget ${encodePath(target)}\n`])
-      await syncDirectoryAsync(disk, dirname(path))
+      disk.closeSync(disk.openSync(path, 'wx', 0o600))
+      try {
+        await useAsync('a', [`${journalVersion}\ntarget ${encodePath(target)}\n`])
+        await syncDirectoryAsync(disk, dirname(path))
+      } catch (error) {
+        // Nothing has been made in the target, so nobody needs the journal.
+        disk.unlinkSync(path)
+        throw error
+      }
     },
     append: (batches, { isSynced = true } = {}) => use('a', file => writeTo(file, batches, isSynced)),
     appendAsync: batches => useAsync('a', batches),

@@ -16,11 +16,11 @@
  * Folding reads and writes streams of lines, and keeps a few lines in memory, whatever the number of files.
  */
 import { createReadStream, existsSync } from 'node:fs'
-import { open, realpath, rename, rm, stat } from 'node:fs/promises'
+import { open, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { crc32 } from '../../base/digests.js'
 import { maxLineBytes } from '../../base/text.js'
-import { syncDirectory } from '../../base/files.js'
+import { syncDirectory, throughBeside } from '../../base/files.js'
 import { hasCode, Refusal } from '../../base/errors.js'
 import { type ManifestLine, type OwnedEntry, pathOfLine } from '../../model/manifest.js'
 import { compareTreePaths } from '../../base/shared/tree-text.js'
@@ -125,8 +125,7 @@ function nameOf(from: string | Uint8Array): string {
  * resolves. If it rejects, an existing tree is unchanged.
  */
 export async function writeOwnedTree(path: string, head: OwnedHead, entries: AsyncIterable<OwnedEntry>): Promise<void> {
-  const beside = `${path}.tmp`
-  try {
+  await throughBeside(path, async beside => {
     const file = await open(beside, 'w', 0o600)
     try {
       for await (const batch of textOf(head, entries)) await file.writeFile(batch)
@@ -134,12 +133,8 @@ export async function writeOwnedTree(path: string, head: OwnedHead, entries: Asy
     } finally {
       await file.close()
     }
-    await rename(beside, path)
-    await syncDirectory(dirname(path))
-  } catch (error) {
-    await rm(beside, { force: true }).catch(() => {})
-    throw error
-  }
+  })
+  await syncDirectory(dirname(path))
 }
 
 /** Returns the contents of the tree of the entries, which must be in canonical order. */

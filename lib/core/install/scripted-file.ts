@@ -6,10 +6,10 @@
  * The file is complete or absent: it is written under another name, synced, and renamed.
  */
 import { createReadStream, existsSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { linesOf } from '../../base/text.js'
-import { syncDirectory } from '../../base/files.js'
+import { syncDirectory, throughBeside } from '../../base/files.js'
 import { type ManifestLine, pathOfLine, type ScriptedLine } from '../../model/manifest.js'
 import { compareTreePaths } from '../../base/shared/tree-text.js'
 
@@ -39,18 +39,18 @@ export function sourcesOfScripted(lines: readonly ScriptedLine[]): string[] {
 
 /** Writes such a file. It and its name are on disk when this resolves. */
 export async function writeScripted(path: string, lines: readonly ScriptedLine[]): Promise<void> {
-  const beside = `${path}.tmp`
-  const file = await open(beside, 'w', 0o600)
-  try {
-    for (let at = 0; at < lines.length; at += batchLines) {
-      const batch = lines.slice(at, at + batchLines)
-      await file.writeFile(batch.map(line => `${JSON.stringify(line)}\n`).join(''))
+  await throughBeside(path, async beside => {
+    const file = await open(beside, 'w', 0o600)
+    try {
+      for (let at = 0; at < lines.length; at += batchLines) {
+        const batch = lines.slice(at, at + batchLines)
+        await file.writeFile(batch.map(line => `${JSON.stringify(line)}\n`).join(''))
+      }
+      await file.datasync()
+    } finally {
+      await file.close()
     }
-    await file.datasync()
-  } finally {
-    await file.close()
-  }
-  await rename(beside, path)
+  })
   await syncDirectory(dirname(path))
 }
 

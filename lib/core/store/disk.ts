@@ -17,6 +17,8 @@ export interface DiskFile {
 
 /** The store's access to the file system. Tests replace it so that the n-th step fails. */
 export interface Disk {
+  /** Throws if the directory is not that of this process any more. Absent: nobody can take it away. */
+  check?(): void
   /** Returns the whole file in a buffer of its own; null if it does not exist. */
   read(path: string): Uint8Array | null
   /** Returns the file in pieces of `pieceBytes`; the last one may be shorter. The pieces do not share memory. */
@@ -75,6 +77,27 @@ export const realDisk: Disk = {
     await unlink(path).catch(nullIfMissing)
   },
   syncDirectory: syncPath
+}
+
+/** Returns a disk that touches nothing by its name once `check` throws: another process may own what is there. */
+export function ownedDisk(check: () => void): Disk {
+  const checked =
+    <Args extends unknown[], T>(call: (...args: Args) => T) =>
+    (...args: Args): T => {
+      check()
+      return call(...args)
+    }
+  const { read, readPieces, open, create, rename, remove } = realDisk
+  return {
+    ...realDisk,
+    check,
+    read: checked(read),
+    readPieces: checked(readPieces),
+    open: checked(open),
+    create: checked(create),
+    rename: checked(rename),
+    remove: checked(remove)
+  }
 }
 
 function readPieces(path: string, pieceBytes: number): Uint8Array[] {

@@ -131,13 +131,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       if (closing !== null)
         throw new Refusal('unavailable', 'shutting_down', 'The change was not saved: the service is stopping')
       if (pages.damage !== null) throw pages.damage
+      disk.check?.()
       memory.ensure()
       const { result, text } = memory.execute(work)
       await (text === null ? commits.settled() : commits.push(text))
       return result
     },
     state() {
-      const error = pages.damage?.message ?? memory.failure
+      const error = pages.damage?.message ?? lostOf(disk) ?? memory.failure
       return { ok: error === null, path: databasePath, error }
     },
     revision: () => memory.revision,
@@ -151,6 +152,16 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       return takeImage({ memory, commits, clock }, at)
     },
     close: () => (closing ??= close())
+  }
+}
+
+/** Returns why the directory is not that of this process any more; null if it is. */
+function lostOf(disk: Disk): string | null {
+  try {
+    disk.check?.()
+    return null
+  } catch (error) {
+    return (error as Refusal).message
   }
 }
 

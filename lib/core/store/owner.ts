@@ -20,8 +20,12 @@
  * owner of the data directory or to root, and nobody else may have write access.
  *
  * On Windows the lock is a named pipe, which exists once and has no file.
+ *
+ * A directory that is moved takes its lock along, and one that is removed loses it, while the process still has the path:
+ * what it wrote there by name would damage what somebody put in its place. So the store asks `check` before each write.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { lstatSync } from 'node:fs'
 import { chmod, lstat, mkdir, readdir, realpath, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -40,6 +44,11 @@ export interface Ownership {
   server: Server
   /** The path of the socket, for `http.request({ socketPath })`. */
   path: string
+  /**
+   * Throws if the path leads to another directory than the one that is owned, which was moved or removed, or if its lock
+   * is gone. Another process may own what is there now. Refuses `database_unavailable`.
+   */
+  check(): void
   /** Releases the directory. Open connections stay open. Close the store first. */
   release(): Promise<void>
 }
@@ -80,7 +89,12 @@ export async function ownDirectory(directory: string, options: OwnerOptions = {}
   if (other !== null) throw await inUseAt(other, home)
   const far = await openFarPlace(home, options)
   const owned = await ownPlace(far, home)
-  return { ...owned, release: () => owned.release().finally(() => rmdir(far).catch(() => {})) }
+  const release = async (): Promise<void> => {
+    const isOurs = owned.holds()
+    await owned.release()
+    if (isOurs) await rmdir(far).catch(() => {})
+  }
+  return { ...owned, release }
 }
 
 /**
@@ -109,7 +123,7 @@ async function findFarOwner(home: string, options: OwnerOptions): Promise<string
   return null
 }
 
-async function ownPlace(place: string, home: string): Promise<Ownership> {
+async function ownPlace(place: string, home: string): Promise<HeldOwnership> {
   const path = join(place, socketName)
   // A starter that finds an owner leaves no trace in its directory.
   if (await isListening(path)) throw await inUseAt(path, home)
@@ -122,12 +136,52 @@ async function ownPlace(place: string, home: string): Promise<Ownership> {
       await release(server, own)
       throw error
     })
-    if (outcome === 'owned') return { server, path, release: () => release(server, path) }
+    if (outcome === 'owned') return heldBy(server, { path, home })
     await release(server, own)
     if (outcome === 'in_use') break
     await sleep(Math.random() * maxPauseMs)
   }
   throw await inUseAt(path, home)
+}
+
+/**
+ * Returns the ownership with its checks. The inode of the socket is taken as long as it listens; that of the directory is
+ * compared, too, because the socket may be elsewhere.
+ */
+function heldBy(server: Server, { path, home }: { path: string; home: string }): HeldOwnership {
+  const [lock, directory] = [inodeOf(path), inodeOf(home)]
+  const holds = (): boolean => lock !== null && inodeOf(path) === lock
+  return {
+    server,
+    path,
+    holds,
+    check() {
+      if (inodeOf(home) !== directory) throw lost(`"${home}", which this server uses, was moved, removed or replaced`)
+      if (!holds()) throw lost(`the lock of the data directory, "${path}", was removed or replaced`)
+    },
+    // The name may belong to another process by now.
+    release: () => release(server, holds() ? path : null)
+  }
+}
+
+interface HeldOwnership extends Ownership {
+  /** Whether the lock is still that of this process. */
+  holds(): boolean
+}
+
+/** Returns the device and inode at a path, which is no link; null if there is nothing, or it cannot be looked at. */
+function inodeOf(path: string): string | null {
+  try {
+    const { dev, ino } = lstatSync(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return null
+  }
+}
+
+function lost(why: string): Refusal {
+  const sentence = `The database is not available: ${why}. Put it back, or stop this server`
+  return new Refusal('unavailable', 'database_unavailable', sentence)
 }
 
 /** Loads the search for the process on demand: every start loads this file. */
@@ -181,9 +235,9 @@ function listen(path: string): Promise<Server> {
 }
 
 /** Removes the name first: once the socket is closed, the name may belong to the next owner. */
-async function release(server: Server, path: string): Promise<void> {
+async function release(server: Server, path: string | null): Promise<void> {
   if (!server.listening) return
-  await unlink(path).catch(() => {})
+  if (path !== null) await unlink(path).catch(() => {})
   server.close()
 }
 
@@ -191,7 +245,8 @@ async function ownPipe(home: string): Promise<Ownership> {
   const path = pipeOf(home)
   try {
     const server = await listen(path)
-    return { server, path, release: () => release(server, path) }
+    // A pipe has no name in the file system, and Windows moves no directory with open files.
+    return { server, path, check() {}, release: () => release(server, path) }
   } catch (error) {
     if (['EADDRINUSE', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) throw inUse(home)
     throw error

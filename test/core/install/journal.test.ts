@@ -1,5 +1,14 @@
 import t from 'tap'
-import { appendFileSync, closeSync, existsSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import { disk } from '../../../lib/core/install/disk.js'
 import {
@@ -40,6 +49,20 @@ t.test('reads each state of a journal', async t => {
   t.equal(read()?.state, 'reverting')
   file.append(['undone\n'])
   t.match(read(), { state: 'undone', placedAtMs })
+})
+
+t.test('a journal whose head cannot be written is not left', async t => {
+  const directory = t.testdir()
+  for (const call of ['writeSync', 'fdatasync', 'fsync'] as const) {
+    const fail = (...args: unknown[]): void => {
+      const error = Object.assign(new Error('full'), { code: 'ENOSPC' })
+      if (call === 'writeSync') throw error
+      ;(args.at(-1) as (error: Error) => void)(error)
+    }
+    const file = journalAt({ ...disk, [call]: fail }, join(directory, 'dep_a.undo'))
+    await t.rejects(beginJournal(file, '/srv/shop'), { code: 'ENOSPC' }, call)
+    t.same(readdirSync(directory), [], call)
+  }
 })
 
 t.test('reads a settled journal as done', async t => {

@@ -1,13 +1,13 @@
 import t from 'tap'
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { join } from 'node:path'
-import type { Refusal } from '../../../lib/base/errors.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import type { DeploymentStep } from '../../../lib/model/deployment.js'
 import type { Transaction } from '../../../lib/core/store/database.js'
-import { realDisk } from '../../../lib/core/store/disk.js'
+import { ownedDisk, realDisk } from '../../../lib/core/store/disk.js'
 import { createVerification, openStore } from '../../../lib/core/store/durable-store.js'
 import { createMemory, loadSqlite } from '../../../lib/core/store/memory.js'
 import { schemaVersion, versionOf } from '../../../lib/core/store/schema.js'
@@ -449,4 +449,44 @@ t.test('a start makes V8 optimise nothing, and opens the tables that a start wit
     return memory.all('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name')
   }
   t.same(await tablesOf(directory), await tablesOf(further), 'with migrations of the module that stays')
+})
+
+t.test('writes nothing once its directory is another one, and continues when it is back', async t => {
+  const top = t.testdir({ home: {} })
+  const [directory, moved] = [join(top, 'home'), join(top, 'moved')]
+  const inode = statSync(directory).ino
+  const refused = new Refusal('unavailable', 'database_unavailable', 'moved')
+  const check = (): void => {
+    if (!existsSync(directory) || statSync(directory).ino !== inode) throw refused
+  }
+  const warnings: string[] = []
+  const store = await openStore({ directory, disk: ownedDisk(check), warn: line => void warnings.push(line) })
+  await store.write(tx => writeSetting(tx, 'a', '1'))
+  renameSync(directory, moved)
+  mkdirSync(directory)
+  const other = await openStore({ directory })
+  await other.write(tx => writeSetting(tx, 'other', '1'))
+  await t.rejects(
+    store.write(tx => writeSetting(tx, 'b', '2')),
+    refused
+  )
+  t.match(store.state(), { ok: false, error: 'moved' })
+  await t.rejects(store.checkpoint(), refused)
+  t.same(readSettings(store), { a: '1' }, 'it is still readable')
+  await other.close()
+  const again = await openStore({ directory })
+  t.same(readSettings(again), { other: '1' }, 'the other database is as its server left it')
+  await again.close()
+
+  renameSync(directory, join(top, 'other'))
+  renameSync(moved, directory)
+  await store.write(tx => writeSetting(tx, 'b', '2'))
+  t.match(store.state(), { ok: true })
+  renameSync(directory, moved)
+  await store.close()
+  t.notOk(existsSync(directory))
+  t.match(warnings, [/Cannot write a checkpoint .*: moved\. No write is lost/])
+  const last = await openStore({ directory: moved })
+  t.same(readSettings(last), { a: '1', b: '2' })
+  await last.close()
 })

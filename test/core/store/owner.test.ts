@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -63,6 +64,42 @@ t.test('refuses a second owner until the first releases the directory, also by a
   await second.release()
   t.same(readdirSync(home), [], 'nothing is left')
 })
+
+t.test(
+  'notices that the directory is another one, and leaves that to its owner',
+  { skip: isWindows && 'Windows has pipes' },
+  async t => {
+    const top = aHome(t)
+    const [home, moved] = [join(top, 'home'), join(top, 'moved')]
+    const gone = { code: 'database_unavailable', message: /moved, removed or replaced/ }
+    mkdirSync(home)
+    const first = await ownDirectory(home)
+    first.check()
+    renameSync(home, moved)
+    t.throws(() => first.check(), gone)
+    mkdirSync(home)
+    t.throws(() => first.check(), gone)
+    const second = await ownDirectory(home)
+    t.throws(() => first.check(), gone)
+    await first.release()
+    second.check()
+    t.equal(await findOwner(home), second.path, 'the second one keeps its lock')
+    await second.release()
+
+    rmSync(home, { recursive: true })
+    renameSync(moved, home)
+    const third = await ownDirectory(home)
+    renameSync(home, moved)
+    renameSync(moved, home)
+    third.check()
+    rmSync(third.path)
+    t.throws(() => third.check(), { code: 'database_unavailable', message: /svc\.sock", was removed or replaced/ })
+    const fourth = await ownDirectory(home)
+    await third.release()
+    fourth.check()
+    await fourth.release()
+  }
+)
 
 t.test('creates the socket for its owner only', { skip: isWindows && 'Windows has pipes' }, async t => {
   const home = aHome(t)

@@ -236,6 +236,27 @@ for (const [index, [what, makeTarget]] of fixtures.entries()) {
   )
 }
 
+t.test('a target that cannot be put back, because the disk stays full, says so and is put back later', async t => {
+  const stage = extractionStage(inMemory(t))
+  stage.put(zip)
+  furnish(stage)
+  const before = stateOf(stage)
+  let isFull = false
+  const refusing =
+    <K extends 'renameSync' | 'mkdirSync' | 'linkSync'>(name: K) =>
+    (...args: unknown[]): void => {
+      isFull ||= name === 'renameSync' && String(args[1]).endsWith('/a.js')
+      if (isFull) throw Object.assign(new Error('ENOSPC: test'), { code: 'ENOSPC', syscall: name.slice(0, -4) })
+      ;(realDisk[name] as (...args: unknown[]) => void)(...args)
+    }
+  const calls = { renameSync: refusing('renameSync'), mkdirSync: refusing('mkdirSync'), linkSync: refusing('linkSync') }
+  const refused = { code: 'no_space', message: /^Cannot put the target back: .*Free some space .* the next deployment/ }
+  await t.rejects(stage.run({ disk: { ...realDisk, ...calls } as Disk }), refused)
+  await recoverTargets(threads, { home: stage })
+  t.strictSame(stateOf(stage), before)
+  t.strictSame(left(stage), [])
+})
+
 /** Everything that a deployment leaves besides its files. */
 function left({ deployments, target }: ExtractionStage): string[] {
   const isComplete = existsSync(join(deployments, 'dep_test.manifest'))
