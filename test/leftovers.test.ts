@@ -54,7 +54,7 @@ const places: Record<string, string> = {
 
 /** Names of the moment: made to be renamed, random, or in a directory for temporary files. */
 const signs =
-  /\.(?:tmp|part)`|\bmkdtemp\(|\brename(?:Sync)?\((?!from: )|join\((?:home\.)?tmp, (?!name\))|'health\.probe'|=> stagingPrefix \+/
+  /\.(?:tmp|part)`|\bthroughBeside\(|\bmkdtemp\(|\brename(?:Sync)?\((?!from: )|join\((?:home\.)?tmp, (?!name\))|'health\.probe'|=> stagingPrefix \+/
 
 t.test(
   'every place that writes under a name of the moment is written down, with who removes what a kill leaves',

@@ -166,8 +166,8 @@ export async function throughBeside(path: string, write: (beside: string) => Pro
 
 /** Creates a directory whose parent is there: no data directory that was moved away is made again. */
 export async function makeDirectory(path: string, mode: number): Promise<void> {
-  await mkdir(path, { mode }).catch((error: unknown) => {
-    if (!hasCode(error, 'EEXIST')) throw error
+  await mkdir(path, { mode }).catch(async (error: unknown) => {
+    if (!hasCode(error, 'EEXIST') || !(await stat(path)).isDirectory()) throw error
   })
 }
 

@@ -477,4 +477,6 @@ t.test('a directory is made only in one that is there', async t => {
   await makeDirectory(join(directory, 'a'), 0o700)
   await t.rejects(makeDirectory(join(directory, 'gone', 'a'), 0o700), { code: 'ENOENT' })
   t.same(readdirSync(directory), ['a'])
+  writeFileSync(join(directory, 'b'), '')
+  await t.rejects(makeDirectory(join(directory, 'b'), 0o700), { code: 'EEXIST' })
 })

@@ -18,7 +18,7 @@ import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { besideArchive } from '../../core/archive/pack-set.js'
 import { openArchive } from '../../core/archive/read.js'
-import { closing, createSlices } from '../../base/async.js'
+import { closing, createGate, createSlices, perObject } from '../../base/async.js'
 import { fingerprintOf, sha256 } from '../../base/digests.js'
 import { linkOrCopy } from '../../base/files.js'
 import { nullIfMissing, Refusal } from '../../base/errors.js'
@@ -27,7 +27,7 @@ import { readSbom } from '../../model/sbom.js'
 import { type Attestation, maxSbomBytes } from '../../model/statement.js'
 import type { ImportResult, PartResult, Strategy } from '../../model/transfer.js'
 import { checkRights } from '../../core/proc/identity.js'
-import type { Reader, Transaction } from '../../core/store/database.js'
+import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import type { ReadReceipt } from '../../core/proof/receipt.js'
 import { importReceipt } from '../../core/store/tables/receipts.js'
 import { findDeployment, insertDeployment, updateDeployment } from '../../core/store/tables/deployments.js'
@@ -319,7 +319,20 @@ interface ImportWrite {
   makePlan: Planner
 }
 
-async function write(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
+/** Imports write one after the other: two of one package put the same files in place, and each took back those of both. */
+const writingInto = perObject((_store: Store) => createGate({ places: 1 }))
+
+async function write(needs: TransferNeeds, given: ImportWrite): Promise<void> {
+  const leave = await writingInto(needs.store).enter(given.request.signal)
+  try {
+    if (outline(given.makePlan(needs.store)) !== outline(given.plan)) throw changedMeanwhile()
+    await writeAlone(needs, given)
+  } finally {
+    leave()
+  }
+}
+
+async function writeAlone(needs: TransferNeeds, { plan, files, request, makePlan }: ImportWrite): Promise<void> {
   const note = await needs.deployments.note(created(plan.deployments).map(({ id }) => id))
   try {
     await writeNoted(needs, { plan, files, request, makePlan })

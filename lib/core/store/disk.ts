@@ -79,7 +79,7 @@ export const realDisk: Disk = {
   syncDirectory: syncPath
 }
 
-/** Returns a disk that touches nothing by its name once `check` throws: another process may own what is there. */
+/** Returns a disk that touches nothing by its name once `check` throws: the files may be those of another process. */
 export function ownedDisk(check: () => void): Disk {
   const checked =
     <Args extends unknown[], T>(call: (...args: Args) => T) =>

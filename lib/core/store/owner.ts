@@ -46,7 +46,7 @@ export interface Ownership {
   path: string
   /**
    * Throws if the path leads to another directory than the one that is owned, which was moved or removed, or if its lock
-   * is gone. Another process may own what is there now. Refuses `database_unavailable`.
+   * is gone. The path may be that of another process. Refuses `database_unavailable`.
    */
   check(): void
   /** Releases the directory. Open connections stay open. Close the store first. */

@@ -109,6 +109,24 @@ t.test('writes nothing if records change during the import', async t => {
   t.strictSame(readdirSync(home.deployments), [])
 })
 
+t.test('of two imports of one package at once, one is refused and takes no files of the other away', async t => {
+  const { take, home } = await openImport(t)
+  const files = {
+    'manifest.json': { schemaVersion: 1, artifacts: [{ projectId: 'proj_a', deployId: 'dep_a' }] },
+    'projects.json': [project],
+    'deployments.json': [deployment],
+    'outputs/dep_a.log': '2026-01-31T12:00:00.000Z one\n',
+    'artifacts/proj_a.zip': await zipOf({ 'a.txt': 'a' })
+  }
+  const ends = await Promise.allSettled([take(files), take(files)])
+  t.match(
+    ends.sort((a, b) => a.status.localeCompare(b.status)),
+    [{ status: 'fulfilled' }, { status: 'rejected', reason: { code: 'changed_meanwhile' } }]
+  )
+  t.strictSame(readdirSync(home.deployments).sort(), ['dep_a.log', 'dep_a.zip'])
+  t.strictSame(readdirSync(home.tmp), [])
+})
+
 t.test('keeps the order of lists', async t => {
   const { store, take } = await openImport(t)
   const ids = ['dep_3', 'dep_2', 'dep_1']
