@@ -96,12 +96,15 @@ function scriptsOf(plan: ImportPlan): ImportBrings['deploymentScripts'] {
 /** Stands for a line that svc would not write: readers of the list report it as damaged. */
 const brokenLine = '-'
 
-/** Copies a list without owners and such bits. Returns whether svc could have written all of its lines. */
-export async function copyList(from: string, to: string, isLine: (value: unknown) => boolean): Promise<boolean> {
+/**
+ * Copies a list without owners and such bits. `lineOf` returns a line as it is written, or null if svc would not have
+ * written it. Returns whether all lines are such.
+ */
+export async function copyList(from: string, to: string, lineOf: (value: unknown) => object | null): Promise<boolean> {
   let isWhole = true
   async function* lines(): AsyncGenerator<string> {
     for await (const texts of linesOf(createReadStream(from))) {
-      const lines = texts.map(text => harmlessLine(text, isLine))
+      const lines = texts.map(text => harmlessLine(text, lineOf))
       if (lines.includes(brokenLine)) isWhole = false
       yield lines.map(line => `${line}\n`).join('')
     }
@@ -110,14 +113,14 @@ export async function copyList(from: string, to: string, isLine: (value: unknown
   return isWhole
 }
 
-function harmlessLine(text: string, isLine: (value: unknown) => boolean): string {
-  let line: unknown
+function harmlessLine(text: string, lineOf: (value: unknown) => object | null): string {
+  let line: object | null
   try {
-    line = JSON.parse(text)
+    line = lineOf(JSON.parse(text))
   } catch {
     return brokenLine
   }
-  if (!isLine(line)) return brokenLine
+  if (line === null) return brokenLine
   const entry = line as Partial<EarlierFile> & { before?: EarlierFile | null }
   dropRights(entry)
   if (entry.before) dropRights(entry.before)

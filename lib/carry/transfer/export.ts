@@ -7,7 +7,7 @@
  *
  * Archives are stored as they are; records and outputs are deflated. Only the records are held in memory.
  */
-import { copyFile, link, open, readFile, stat, type FileHandle } from 'node:fs/promises'
+import { copyFile, link, open, readFile, stat, type FileHandle, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { findKept, writeWhole } from '../../core/archive/pack-set.js'
@@ -23,6 +23,7 @@ import { type Label, type LabelKind, type Project, projectReaders } from '../../
 import type { NotificationTarget } from '../../model/setting.js'
 import { showing } from '../../model/readers.js'
 import { packingResult } from '../../core/install/helper-answers.js'
+import { wholeLines } from '../../core/install/manifest.js'
 import { runHelper } from '../../core/proc/helper.js'
 import { findRights } from '../../core/proc/identity.js'
 import type { Reader } from '../../core/store/database.js'
@@ -320,8 +321,26 @@ async function* filesOfDeployment({ needs, scratch }: Writing, deployId: string)
     ['sbom.json', componentsPath(deployId)]
   ] as const) {
     const path = join(needs.home.deployments, `${deployId}.${ending}`)
-    if ((await stat(path).catch(nullIfMissing)) !== null) yield await fileSource(name, path)
+    const stats = await stat(path).catch(nullIfMissing)
+    if (stats === null) continue
+    yield ending === 'manifest' && stats.isFile()
+      ? await manifestSource(path, deployId, scratch)
+      : await fileSource(name, path)
   }
+}
+
+/** Returns a manifest with whole lines: earlier versions of svc, and other programs, read packages, too. */
+async function manifestSource(path: string, deployId: string, scratch: Scratch): Promise<ZipSource> {
+  const name = deployedPath(deployId)
+  const { size, mtimeMs } = await stat(path)
+  if (size <= wholeOutputBytes) {
+    const pieces: string[] = []
+    for await (const piece of wholeLines(path)) pieces.push(piece)
+    return entryOf(name, { source: Buffer.from(pieces.join('')), mtimeMs })
+  }
+  const copy = scratch.file()
+  await writeFile(copy, wholeLines(path), { flag: 'wx', mode: 0o600 })
+  return { ...(await fileSource(name, copy)), mtimeMs }
 }
 
 /**

@@ -43,7 +43,7 @@ import {
 import { countsSequence, findAttestation, putAttestation } from '../../core/store/tables/signing-keys.js'
 import { insertNotificationTarget, updateNotificationTarget, writeSetting } from '../../core/store/tables/server.js'
 import { type Asked, openScratch, type Scratch, type SealPolicy, type TransferNeeds } from './needs.js'
-import { isManifestLine, isScriptedLine } from '../../core/install/manifest.js'
+import { manifestLineOf, scriptedLineOf } from '../../core/install/manifest.js'
 import { bringsOf, copyList } from './brings.js'
 import {
   artifactPath,
@@ -219,12 +219,12 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
     if (given.has(deployedPath(id))) {
       const path = scratch.file()
       // Earlier versions could leave a torn one. It stays torn.
-      await copyList(await take(deployedPath(id)), path, isManifestLine)
+      await copyList(await take(deployedPath(id)), path, manifestLineOf)
       files.push({ path, ending: '.manifest' })
     }
     if (given.has(scriptedPath(id))) {
       const path = scratch.file()
-      if (!(await copyList(await take(scriptedPath(id)), path, isScriptedLine))) throw noList(scriptedPath(id))
+      if (!(await copyList(await take(scriptedPath(id)), path, scriptedLineOf))) throw noList(scriptedPath(id))
       files.push({ path, ending: '.scripted' })
     }
     if (given.has(componentsPath(id))) {

@@ -10,7 +10,15 @@ import {
 import { Refusal } from '../../base/errors.js'
 import { packedMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
 import { type Disk, writeFully } from './disk.js'
-import { changeOf, hasOtherMode, isChanged, isRemovedFile, type Manifest, type ManifestFile } from './manifest.js'
+import {
+  changeOf,
+  formatLine,
+  hasOtherMode,
+  isChanged,
+  isRemovedFile,
+  type Manifest,
+  type ManifestFile
+} from './manifest.js'
 import type { Digest, Item, Plan, Records } from './plan.js'
 import type { Reckoned } from './reckon.js'
 import { earlierDirectory } from './removal.js'
@@ -61,7 +69,7 @@ export async function writeManifest(to: ManifestFile, staged: Staged): Promise<M
       batchLength = 0
     }
     const write = (line: ManifestLine): void => {
-      const text = `${JSON.stringify(line)}\n`
+      const text = formatLine(line)
       const change = changeOf(line)
       if (change !== '') changed.push(change)
       if (isRemovedFile(line)) removedCount++

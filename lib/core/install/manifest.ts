@@ -2,6 +2,8 @@
  * `deployments/<id>.manifest`: what a deployment changed in the target, one line of JSON for each file that it put in
  * place, each entry that it removed, and each directory that it made (model/manifest.ts). The lines are sorted by the
  * UTF-8 bytes of the path (by UTF-16 units in earlier versions, which know files only). manifest-writer.ts writes it.
+ * The line of a file that stayed as it was says `"before":"same"` in place of the same values again. Only `formatLine` and
+ * `manifestLineOf` know that: to all others, and in packages (carry/transfer/export.ts), each line is whole.
  *
  * The file is complete or absent, even after a power cut: it is written under another name, synced, and renamed; then
  * the name is synced. A manifest of an earlier version may be torn, because it was not synced.
@@ -227,34 +229,76 @@ export function placedFiles(manifest: string, scripted: string): Map<string, Pic
 }
 
 function parseLine(text: string): ManifestLine {
-  let line: unknown
+  let value: unknown
   try {
-    line = JSON.parse(text)
+    value = JSON.parse(text)
   } catch (error) {
     throw torn(error)
   }
+  const line = manifestLineOf(value)
   // What svc alone may say comes from nowhere else.
-  if (!isManifestLine(line) || 'ctimeMs' in line) throw torn()
+  if (line === null || 'ctimeMs' in line) throw torn()
   return line
 }
 
+/** Stands for what a file was before, if that is what it is now. Earlier versions take it for damage, not for a new file. */
+const same = 'same'
+
+/** Returns the text of a line, which ends with a newline. */
+export function formatLine(line: ManifestLine): string {
+  return `${JSON.stringify('path' in line && isAsBefore(line) ? { ...line, before: same } : line)}\n`
+}
+
+function isAsBefore({ size, mode, sha256, mtimeMs, before }: FileLine): boolean {
+  if (before === null || before.kept !== undefined || before.owner !== undefined || before.gid !== undefined)
+    return false
+  return before.size === size && before.mode === mode && before.sha256 === sha256 && before.mtimeMs === mtimeMs
+}
+
 /**
- * Whether a value is a line of a manifest. With `runAs`, a process of the project's user has written it, so nothing is
- * taken for granted: no path leads out of the target, and no id out of the data directory.
+ * Yields the text of a manifest with whole lines, as earlier versions of svc read it. A line that is damaged stays as it
+ * is.
  */
-export function isManifestLine(value: unknown): value is ManifestLine {
-  if (typeof value !== 'object' || value === null) return false
+export async function* wholeLines(path: string): AsyncGenerator<string> {
+  for await (const lines of linesOf(createReadStream(path))) yield lines.map(text => `${wholeLine(text)}\n`).join('')
+}
+
+function wholeLine(text: string): string {
+  if (!text.includes(`"before":"${same}"`)) return text
+  try {
+    return JSON.stringify(parseLine(text))
+  } catch {
+    return text
+  }
+}
+
+/**
+ * Returns the line that a parsed value is, or null. With `runAs`, a process of the project's user has written it, so
+ * nothing is taken for granted: no path leads out of the target, and no id out of the data directory.
+ */
+export function manifestLineOf(value: unknown): ManifestLine | null {
+  if (typeof value !== 'object' || value === null) return null
   const line = value as Record<string, unknown>
+  if ('path' in line && line['before'] === same) {
+    const { size, mode, sha256, mtimeMs } = line
+    line['before'] = { size, mode, sha256, ...(mtimeMs !== undefined && { mtimeMs }) }
+  }
+  return isLine(line) ? (line as unknown as ManifestLine) : null
+}
+
+function isLine(line: Record<string, unknown>): boolean {
   if ('path' in line)
     return isPath(line['path']) && isEntry(line) && isOptional(line['ino']) && isEarlier(line['before'] ?? null)
   if ('removed' in line) return isPath(line['removed']) && isEarlier(line['before'])
   return isPath(line['made']) && isEarlier(line['before'] ?? null)
 }
 
-/** Whether a value is a line of what scripts changed (scripted-file.ts). That of a package may come from anybody. */
-export function isScriptedLine(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  const line = value as Record<string, unknown>
+/** Returns the line of what scripts changed (scripted-file.ts) that a value of a package is, or null. It may come from anybody. */
+export function scriptedLineOf(value: unknown): object | null {
+  return typeof value === 'object' && value !== null && isScripted(value as Record<string, unknown>) ? value : null
+}
+
+function isScripted(line: Record<string, unknown>): boolean {
   if ('ctimeMs' in line) return false
   const { kept, before, isEarly } = line
   if ((isEarly !== undefined && isEarly !== true) || before === null || !isEarlier(before ?? null)) return false

@@ -6,7 +6,7 @@ import { newProject, type Project, projectReaders } from '../../../lib/model/pro
 import { bringsOf, copyList } from '../../../lib/carry/transfer/brings.js'
 import type { ImportPlan } from '../../../lib/carry/transfer/plan.js'
 import { maxLineBytes } from '../../../lib/base/text.js'
-import { isManifestLine, isScriptedLine } from '../../../lib/core/install/manifest.js'
+import { manifestLineOf, scriptedLineOf } from '../../../lib/core/install/manifest.js'
 
 const usual = newProject({ name: 'shop', deployPath: '/srv/shop' }, { id: 'proj_a', token: 'the-token', at: '2030' })
 
@@ -68,14 +68,14 @@ const owner = { uid: 0, gid: 0 }
 t.test('copies lists without owners, and without bits that give the rights of an owner', async t => {
   const directory = t.testdir()
   let number = 0
-  const copy = async (lines: Array<object | string | Buffer>, isLine: (value: unknown) => boolean) => {
+  const copy = async (lines: Array<object | string | Buffer>, lineOf: (value: unknown) => object | null) => {
     const [from, to] = [join(directory, `from${++number}`), join(directory, `to${number}`)]
     const bytes = (line: object | string | Buffer): Buffer =>
       Buffer.isBuffer(line) ? line : Buffer.from(typeof line === 'string' ? line : JSON.stringify(line))
     writeFileSync(from, Buffer.concat(lines.flatMap(line => [bytes(line), Buffer.from('\n')])))
-    const isWhole = await copyList(from, to, isLine)
-    const lineOf = (text: string): unknown => (text === '-' ? text : JSON.parse(text))
-    return { isWhole, lines: readFileSync(to, 'utf8').split('\n').slice(0, -1).map(lineOf) }
+    const isWhole = await copyList(from, to, lineOf)
+    const parsed = (text: string): unknown => (text === '-' ? text : JSON.parse(text))
+    return { isWhole, lines: readFileSync(to, 'utf8').split('\n').slice(0, -1).map(parsed) }
   }
   t.strictSame(
     await copy(
@@ -85,9 +85,10 @@ t.test('copies lists without owners, and without bits that give the rights of an
         { removed: 'c', before: null },
         { made: 'd' },
         { made: 'e', before: { ...entry, owner } },
-        { path: 'f', ...entry, owner, before: null }
+        { path: 'f', ...entry, owner, before: null },
+        { path: 'g', ...entry, before: 'same' }
       ],
-      isManifestLine
+      manifestLineOf
     ),
     {
       isWhole: true,
@@ -97,15 +98,16 @@ t.test('copies lists without owners, and without bits that give the rights of an
         { removed: 'c', before: null },
         { made: 'd' },
         { made: 'e', before: harmless },
-        { path: 'f', ...harmless, before: null }
+        { path: 'f', ...harmless, before: null },
+        { path: 'g', ...harmless, before: harmless }
       ]
     }
   )
-  t.strictSame(await copy([{ path: 'a', ...entry, isEarly: true }], isScriptedLine), {
+  t.strictSame(await copy([{ path: 'a', ...entry, isEarly: true }], scriptedLineOf), {
     isWhole: true,
     lines: [{ path: 'a', ...harmless, isEarly: true }]
   })
-  t.strictSame(await copy([{ path: 'a', ...harmless, mode: 2 ** 32 + 0o106755, before: null }], isManifestLine), {
+  t.strictSame(await copy([{ path: 'a', ...harmless, mode: 2 ** 32 + 0o106755, before: null }], manifestLineOf), {
     isWhole: true,
     lines: [{ path: 'a', ...harmless, before: null }]
   })
@@ -116,6 +118,6 @@ t.test('copies lists without owners, and without bits that give the rights of an
     Buffer.from(`",${JSON.stringify({ ...entry, before: null }).slice(1)}`)
   ])
   for (const broken of ['', '{', 'null', '{"path":"../a"}', long]) {
-    t.strictSame(await copy([{ made: 'd' }, broken], isManifestLine), { isWhole: false, lines: [{ made: 'd' }, '-'] })
+    t.strictSame(await copy([{ made: 'd' }, broken], manifestLineOf), { isWhole: false, lines: [{ made: 'd' }, '-'] })
   }
 })

@@ -201,13 +201,18 @@ t.test('exports outputs and manifests of any length', async t => {
   const long = 'x'.repeat(4 * 1024 * 1024 + 1)
   writeFileSync(join(deployments, 'dep_short.log'), 'one\n')
   writeFileSync(join(deployments, 'dep_long.log'), long)
-  writeFileSync(join(deployments, 'dep_short.manifest'), 'deployed')
+  const entry = { size: 1, mode: 0o100644, sha256: 'a'.repeat(64), mtimeMs: 1 }
+  const line = (before: unknown): string => `${JSON.stringify({ path: 'a', ...entry, ino: 1, before })}\n`
+  const many = 32 * 1024
+  writeFileSync(join(deployments, 'dep_short.manifest'), `${line('same')}${line(null)}torn "same"}\n`)
+  writeFileSync(join(deployments, 'dep_long.manifest'), line('same').repeat(many))
   writeFileSync(join(deployments, 'dep_short.scripted'), 'changed')
   await write({ artifacts: false })
   const { text, has, list } = await read()
   t.equal(await text('outputs/dep_short.log'), 'one\n')
   t.equal((await text('outputs/dep_long.log')).length, long.length)
-  t.equal(await text('manifests/dep_short.manifest'), 'deployed')
+  t.equal(await text('manifests/dep_short.manifest'), `${line(entry)}${line(null)}torn "same"}\n`, 'with whole lines')
+  t.equal(await text('manifests/dep_long.manifest'), line(entry).repeat(many))
   t.equal(await text('manifests/dep_short.scripted'), 'changed')
   t.notOk(has('outputs/dep_none.log') || has('manifests/dep_none.manifest'))
   const given = await list('deployments.json')

@@ -1,7 +1,8 @@
 import t from 'tap'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { compareManifests, readManifest } from '../../../lib/core/install/manifest.js'
+import type { ManifestLine } from '../../../lib/model/manifest.js'
+import { compareManifests, formatLine, readManifest, readManifestLines } from '../../../lib/core/install/manifest.js'
 
 t.test('compares two manifests', async t => {
   const directory = t.testdir()
@@ -74,6 +75,11 @@ t.test('refuses a manifest that is torn anywhere, with its own code', async t =>
     { ...file, sha256: '../../../x' },
     { ...file, mtimeMs: {} },
     { ...file, before: 7 },
+    { ...file, before: 'sam' },
+    { ...file, size: null, before: 'same' },
+    { ...file, sha256: undefined, before: 'same' },
+    { removed: 'a', before: 'same' },
+    { made: 'a', before: 'same' },
     { ...file, before: { ...earlier, kept: 'archive:../../other' } },
     { ...file, before: { ...earlier, kept: 'elsewhere' } },
     { removed: '../a', before: null },
@@ -82,4 +88,28 @@ t.test('refuses a manifest that is torn anywhere, with its own code', async t =>
     writeFileSync(path, lines([...good, hostile]))
     await t.rejects(read(), { code: 'torn_manifest' }, JSON.stringify(hostile))
   }
+})
+
+t.test('writes what a file was only once if that is what it is', async t => {
+  const path = join(t.testdir(), 'x.manifest')
+  const entry = { size: 1, mode: 0o100644, sha256: 'ab'.repeat(32), mtimeMs: 1700000000000.25 }
+  const whole = (before: object) => ({ path: 'a', ...entry, ino: 5, before: { ...entry, ...before } })
+  const untimed = { size: 1, mode: 0o100644, sha256: 'ab'.repeat(32) }
+  const others: ManifestLine[] = [
+    ...[{ size: 2 }, { mode: 0o100600 }, { sha256: 'cd'.repeat(32) }, { mtimeMs: 1700000000000 }],
+    ...[{ kept: 'before' as const }, { owner: { uid: 1, gid: 1 } }, { gid: 1 }]
+  ].map(whole)
+  const lines: ManifestLine[] = [
+    ...[whole({}), { ...whole({}), gid: 7 }, { path: 'a', ...untimed, before: untimed }],
+    ...[...others, { ...whole({}), before: null }, { removed: 'r', before: entry }, { made: 'd', before: entry }]
+  ]
+  const texts = lines.map(formatLine)
+  writeFileSync(path, texts.join(''))
+  const read: ManifestLine[] = []
+  for await (const line of readManifestLines(path)) read.push(line)
+  t.strictSame(read, lines)
+  t.strictSame(
+    texts.flatMap((text, at) => (text.includes(',"before":"same"') ? [at] : [])),
+    [0, 1, 2]
+  )
 })
