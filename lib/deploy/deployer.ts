@@ -248,7 +248,11 @@ function arrivals({ store, settings, clock, refuseWhenStopping, intake, incremen
 function looks({ plans, ways, comparer, verifier, states, trees, ...parts }: Parts) {
   return {
     /** Refuses what a deployment of an archive would be refused for now. */
-    preflight: (request: PreflightRequest): Promise<void> => preflight(parts, request),
+    async preflight(request: PreflightRequest): Promise<void> {
+      // The space of what the last deployment has replaced is not free before.
+      await parts.targets.tidied()
+      await preflight(parts, request)
+    },
     /** Says what a deployment of a tree would do. */
     plan: (request: PlanRequest): Promise<PlanAnswer> => plans.plan(request),
     /** Says what a rollback, or an undo, would do. */
@@ -406,6 +410,8 @@ function phases({ store, live, queue, waiting, receiptBook, trees, executors, st
 
   /** Waits for what works beside the deployments, and ends its threads. */
   async function close(): Promise<void> {
+    // The next start does what takes longer.
+    await Promise.race([parts.targets.tidied(), sleep(tailGraceMs, undefined, { ref: false })])
     await receiptBook.close()
     await trees.close()
     await parts.incremental.close()

@@ -1,4 +1,5 @@
 import { areOverlapping, type Lineage, lineageOf } from '../core/install/owned-tree.js'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../base/errors.js'
 import {
   endJournal,
@@ -97,13 +98,19 @@ export interface HoldOptions {
 
 interface Place {
   holder: string
+  /** Whether the holder has finished, and only tidies up. */
+  isLeaving: boolean
   lineage: Lineage
   gone: Promise<void>
   leave(): void
 }
 
+/** Time for which nobody is told that a lock is not free because its holder tidies up. */
+const quietMs = 2_000
+
 /** Creates an empty set of locks. */
 export function createTargetLocks() {
+  const leaving = new Set<Promise<unknown>>()
   /** Holders and waiters, in order of arrival. */
   const places: Place[] = []
   const placeOf = (holder: string): Place | undefined => places.find(place => place.holder === holder)
@@ -111,7 +118,7 @@ export function createTargetLocks() {
   function enter(holder: string, lineage: Lineage): Place {
     let leave = (): void => {}
     const gone = new Promise<void>(resolve => (leave = resolve))
-    const place = { holder, lineage, gone, leave }
+    const place = { holder, isLeaving: false, lineage, gone, leave }
     places.push(place)
     return place
   }
@@ -135,7 +142,9 @@ export function createTargetLocks() {
       let other = findBefore(own)
       if (other === undefined) return lineage.real
       for (; other !== undefined; other = findBefore(own)) {
-        onWait?.(other.holder, other.lineage.real)
+        if (other.isLeaving)
+          await unlessAborted(Promise.race([other.gone, sleep(quietMs, null, { ref: false })]), signal)
+        if (places.includes(other)) onWait?.(other.holder, other.lineage.real)
         await unlessAborted(other.gone, signal)
       }
       // Resolve again: the target may lead elsewhere after a wait.
@@ -159,6 +168,24 @@ export function createTargetLocks() {
 
     /** Releases the lock of a holder and wakes the next ones. Does nothing if there is no lock. */
     release,
+
+    /** Releases the lock of a holder that has finished, after `work` has settled. */
+    releaseAfter(holder: string, work: Promise<unknown>): void {
+      const place = placeOf(holder)
+      if (place !== undefined) place.isLeaving = true
+      const end = work
+        .catch(() => {})
+        .then(() => {
+          release(holder)
+          leaving.delete(end)
+        })
+      leaving.add(end)
+    },
+
+    /** Resolves when the locks are released that `releaseAfter` was called for. */
+    async tidied(): Promise<void> {
+      await Promise.all(leaving)
+    },
     isHeld: (holder: string): boolean => placeOf(holder) !== undefined
   }
 }

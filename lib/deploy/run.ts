@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { Refusal } from '../base/errors.js'
-import { extractionLimits, openState } from '../core/install/unpack/extract.js'
+import { endJournal, extractionLimits, openState, removeLeft } from '../core/install/unpack/extract.js'
+import type { LeftStaging } from '../core/install/unpack/extraction.js'
 import type { DeploymentRow, RevertReason } from '../model/deployment.js'
 import { policyOf } from '../model/policy.js'
 import type { Project } from '../model/project.js'
@@ -8,7 +9,7 @@ import { tighten } from '../model/policy-keys.js'
 import { findRights } from '../core/proc/identity.js'
 import { isPlaced } from '../core/store/tables/fleet.js'
 import { rolloutOfDeployment } from '../core/store/tables/rollouts.js'
-import { liveDeployment } from '../core/store/tables/deployments.js'
+import { findDeployment, liveDeployment } from '../core/store/tables/deployments.js'
 import { findBrokenProject, findProject, requireProject } from '../core/store/tables/projects.js'
 import { treeOfArchive } from '../core/archive/archive-tree.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
@@ -87,6 +88,8 @@ export class Runner {
     const outcome = await this.#attempt(planned, result, work)
     if (outcome === null) return suspended(planned)
     const settled = this.#settle(planned, outcome)
+    if (planned.left !== undefined)
+      this.#needs.targets.releaseAfter(planned.row.id, this.#removeLeft(planned.left, settled))
     const { tail } = result
     if (tail === null) await settled.then(() => this.#tidy(planned))
     else planned.live.tail = settled.then(() => this.#followTail(planned, tail)).catch(this.#tailFailed)
@@ -196,7 +199,21 @@ export class Runner {
       const cause = error instanceof StopRequest ? error.by : 'end'
       return { status: 'failed', cause, errorMessage: planned.failure ?? masker.text(sentenceOf(error, null)) }
     } finally {
-      targets.release(row.id)
+      if (planned.left === undefined) targets.release(row.id)
+    }
+  }
+
+  /** Removes what a deployment has replaced, once its end is recorded: nobody waits for that. */
+  async #removeLeft(left: LeftStaging, settled: Promise<unknown>): Promise<void> {
+    const { store, home, executors, log } = this.#needs
+    const { deployId, target } = left
+    await settled
+    try {
+      await removeLeft(executors, home, left)
+      // Without a record, the next start needs the journal.
+      if (findDeployment(store, deployId)?.placed != null) await endJournal(home, { deployId, target })
+    } catch (error) {
+      log(`Cannot remove yet what deployment ${deployId} has replaced. The next deployment or start tries again`, error)
     }
   }
 

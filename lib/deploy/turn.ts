@@ -79,6 +79,8 @@ export interface Planned {
   rollout?: Partial<RolloutPolicy> | undefined
   /** The role of who pushed it: what it wishes is checked again when it starts. Absent: it wishes nothing. */
   role?: string | null | undefined
+  /** What its extraction has replaced, until that is removed. */
+  left?: Extracted['left']
   /** The deployments whose archives contain what its scripts have changed. */
   scriptSources?: readonly string[]
   /** Removes the uploaded file: step 6. */
@@ -183,9 +185,12 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
         isDurable: needs.settings.flag('durable_targets'),
         signal: live.signal,
         staysOpen: hold !== null,
+        // Scripts find what they found before: nothing of svc in the target.
+        mayLeave: !planned.takesBack && !hasScripts({ ...scripts, preDeploy: null }),
         open: needs.open,
         onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
       })
+      planned.left = extracted.left
       hold?.placed()
       needs.trees.noteTimes(row.id, extracted.ctimes)
       row.fileCount = extracted.fileCount

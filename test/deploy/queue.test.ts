@@ -124,6 +124,29 @@ t.test('serializes the same directory, and runs different ones in parallel', asy
   t.notOk(locks.isHeld('2'))
 })
 
+t.test('a lock is released after the work that its holder left, and nobody is told to wait for it', async t => {
+  const target = t.testdir()
+  const locks = createTargetLocks()
+  const waits: string[] = []
+  for (const outcome of ['done', 'failed'] as const) {
+    let end = (): void => {}
+    const work = new Promise<void>((resolve, reject) => {
+      end = () => (outcome === 'done' ? resolve() : reject(new Error('no space left on device')))
+    })
+    await locks.hold('1', target, { signal: never })
+    locks.releaseAfter('1', work)
+    const second = locks.hold('2', target, { signal: never, onWait: whom => void waits.push(whom) })
+    const tidied = locks.tidied()
+    await turn()
+    t.ok(locks.isHeld('1'))
+    end()
+    await Promise.all([tidied, second])
+    t.notOk(locks.isHeld('1'))
+    locks.release('2')
+  }
+  t.strictSame(waits, [])
+})
+
 t.test('two holders that exchange their targets do not deadlock', async t => {
   const top = t.testdir({ a: {}, b: {} })
   const links = ['one', 'two'].map(name => join(top, name)) as [string, string]

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -142,16 +142,18 @@ t.test('both refusals name the status', async t => {
 const killer = fileURLToPath(new URL('../support/killed-deploy.js', import.meta.url))
 
 /**
- * Deploys in a process that is killed between the last rename and the next write of the record. Returns the next stage.
+ * Deploys in a process that is killed between the last rename and the next write of the record, or right after the result is
+ * recorded. Returns the next stage.
  */
 async function killedWhenDone(
   t: Test,
   before: DeployStage,
   project: Project,
-  files: Record<string, string>
+  files: Record<string, string>,
+  ...when: Array<'recorded'>
 ): Promise<{ stage: DeployStage; id: string }> {
   await before.store.close()
-  const child = spawn(process.execPath, [killer, before.directory, project.id, JSON.stringify(files)], {
+  const child = spawn(process.execPath, [killer, before.directory, project.id, JSON.stringify(files), ...when], {
     stdio: ['ignore', 'pipe', 'inherit']
   })
   let id = ''
@@ -161,6 +163,26 @@ async function killedWhenDone(
   t.ok(existsSync(createFiles(before.home).journal(id)), 'the journal tells the next start')
   return { stage: await deployStage(t, before.directory), id }
 }
+
+t.test('a kill before the replaced files are removed leaves them to the next start', async t => {
+  const before = await deployStage(t)
+  const project = await before.addProject()
+  const files = (text: string) => Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`d/f${at}`, text]))
+  await before.deploy(project, files('one'))
+  const { stage, id } = await killedWhenDone(t, before, project, files('two'), 'recorded')
+  t.match(stage.row(id), { status: 'success', placed: 2 })
+  t.strictSame(readdirSync(project.deployPath), ['d'])
+  t.notOk(existsSync(createFiles(stage.home).journal(id)))
+  t.equal(liveDeployment(stage.store, project.id)?.id, id)
+  // Nobody is told to wait while the replaced files are removed.
+  const third = await stage.deploy(project, files('three'))
+  const fourth = await stage.deploy(project, files('four'))
+  t.notMatch(await stage.output(fourth.id), /waiting for|queued/)
+  await stage.deployer.stop({ wait: true })
+  t.strictSame(readdirSync(project.deployPath), ['d'])
+  for (const id of [third.id, fourth.id]) t.notOk(existsSync(createFiles(stage.home).journal(id)))
+  t.strictSame(stage.faults, [])
+})
 
 const steps = (stage: DeployStage, id: string): string[] =>
   stage.row(id).steps.map(({ name, status }) => `${name} ${status}`)

@@ -28,6 +28,7 @@ export interface ExtractionStage {
     maxExtractedBytes?: number
     isDurable?: boolean
     staysOpen?: boolean
+    mayLeave?: boolean
     syncFileSystem?: SyncFileSystem
     check?: () => void
   }): Promise<ExtractedPaths>
@@ -82,6 +83,7 @@ export function extractionStage(
       maxExtractedBytes = 1e9,
       isDurable = true,
       staysOpen = false,
+      mayLeave = false,
       syncFileSystem,
       check = () => {}
     } = {}) =>
@@ -94,7 +96,8 @@ export function extractionStage(
           limits: { maxEntries, maxExtractedBytes },
           ownership: stage.ownership,
           isDurable,
-          staysOpen
+          staysOpen,
+          mayLeave
         },
         filesAt(disk, pathsOf(directory, deployId)),
         { disk, check, syncFileSystem }

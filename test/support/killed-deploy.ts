@@ -1,7 +1,7 @@
 /*
  * A program that deploys `files` (JSON) into a project of the data directory in argv, and kills itself just before
  * it records the result of the extraction: the journal says `done`, the record does not. With `later` in argv, the
- * project's script kills it.
+ * project's script kills it; with `recorded`, it kills itself as soon as the deployment is recorded.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,12 @@ const { deployId, finished } = await stage.push(project, JSON.parse(files) as Re
 const { write } = stage.store
 stage.store.write = work => {
   if (isLater === undefined && isDone()) process.kill(process.pid, 'SIGKILL')
-  return write(work)
+  const written = write(work)
+  if (isLater !== 'recorded') return written
+  return written.then(result => {
+    if (stage.row(deployId).status === 'success') process.kill(process.pid, 'SIGKILL')
+    return result
+  })
 }
 process.stdout.write(deployId)
 await finished

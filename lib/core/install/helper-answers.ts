@@ -33,7 +33,7 @@ import { type FoundProcess, isStillRunning } from '../proc/stop.js'
 import { checkInside, maxListedEntries, type OpenedFile } from './browse.js'
 import { displacedPrefix } from './before-images.js'
 import { markBytes } from './look-again.js'
-import type { Answer, Job } from './unpack/extract-threads.js'
+import type { Answer, HelpedJob } from './unpack/extract-threads.js'
 import { holdTargetAsync, lookOnlyFlags } from './held.js'
 
 /** Maximum number of paths in one list: an archive has at most 200,000 entries, and a tree as many that others put there. */
@@ -189,7 +189,7 @@ const now = nullable(
 )
 
 /** Returns the reader of the answer to a job on a target. */
-export function answerTo(job: Job): ReadAnswer<Answer> {
+export function answerTo(job: HelpedJob): ReadAnswer<Answer> {
   switch (job.kind) {
     case 'extract':
       return answering<Answer>('extract', extracted)

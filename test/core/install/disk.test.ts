@@ -162,11 +162,11 @@ function filled(directory: string, files: number): string {
   return path
 }
 
-/** Each call takes some time, as on a slow disk. */
-function slow(): { disk: Disk; abreast(): number } {
-  let [running, most] = [0, 0]
+/** One call in `each` takes some time: all on a slow disk, some on a busy machine. */
+function slow(each = 1): { disk: Disk; abreast(): number } {
+  let [running, most, calls] = [0, 0, 0]
   const unlinkSync: Disk['unlinkSync'] = path => {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    if (calls++ % each === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, each)
     disk.unlinkSync(path)
   }
   const unlink = ((path: string, done: (error: NodeJS.ErrnoException | null) => void) => {
@@ -189,6 +189,9 @@ t.test('removes every file, on a fast and on a slow disk', async t => {
     await discardFiles(waiting.disk, path)
     t.strictSame(readdirSync(path), [], `${files} files on a slow disk`)
     t.equal(waiting.abreast(), files <= 32 ? 0 : Math.min(3, files - 32), 'several calls wait together')
+    const busy = slow(4)
+    await discardFiles(busy.disk, filled(t.testdir(), files))
+    t.equal(busy.abreast(), 0, 'a busy machine is not a slow disk')
   }
 })
 

@@ -26,6 +26,7 @@ import {
   type Answer,
   createExtractThreads,
   type Executor,
+  type HelpedJob,
   type Job,
   type Outcome,
   type ThreadOptions
@@ -267,6 +268,7 @@ function createExtractHelpers(calls: Door<HelperCalls>) {
     const call: Call = (job, asked, given = {}) =>
       runHelper<HelperJob, Answer>({ module, rights, job, read: answerTo(asked), signal, ...given })
     try {
+      if (job.kind === 'discard') throw new Error('A helper process leaves nothing')
       if (job.kind === 'look') return await look(job, call)
       if (!('journalPath' in job)) return await call(job, job)
       return await (job.kind === 'extract' ? extract(job, rights, call) : recoverAs(job, call))
@@ -312,7 +314,7 @@ function createExtractHelpers(calls: Door<HelperCalls>) {
 /** Lets a helper process do a job, and reads what answers the job of the executor. */
 type Call = (
   job: HelperJob,
-  asked: Job,
+  asked: HelpedJob,
   given?: { descriptors?: readonly number[]; onStart?: (process: FoundProcess) => void }
 ) => Promise<Answer>
 

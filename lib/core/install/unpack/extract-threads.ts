@@ -19,13 +19,15 @@ import type { LookedEntry, LookJob, MarkJob } from '../look-again.js'
 import type { FileJob, FoundFile } from '../target-file.js'
 import type { SliceFinding, VerifyJob } from '../verify.js'
 import type { PlacedDecision, Recovery } from '../undo.js'
-import type { Extracted, ExtractionJob, ExtractionPaths } from './extraction.js'
+import type { Extracted, ExtractionJob, ExtractionPaths, LeftStaging } from './extraction.js'
 
 /** A job on a target. It consists of plain data, so that another process can do it as well. */
 export type Job =
   | ({ kind: 'extract'; extraction: ExtractionJob } & ExtractionPaths)
   /** Puts back the target of an interrupted extraction, or ends a deployment that is placed but not settled. */
   | { kind: 'recover'; journalPath: string; placed: PlacedDecision }
+  /** Removes what an extraction with the rights of svc has replaced. The journal names it. */
+  | { kind: 'discard'; journalPath: string; left: LeftStaging }
   /** Compares a tree with the target. */
   | { kind: 'compare'; compare: CompareJob }
   /** Looks at one file of the target, or removes it. */
@@ -36,6 +38,9 @@ export type Job =
   | { kind: 'mark'; mark: MarkJob }
   /** Looks again at entries that a script has touched, and copies what is new to `imagesPath`. */
   | { kind: 'look'; look: LookJob; imagesPath: string }
+
+/** A job that a helper process can do. */
+export type HelpedJob = Exclude<Job, { kind: 'discard' }>
 
 /** A job as it is sent to a thread. */
 export interface Task {
@@ -48,6 +53,7 @@ export interface Task {
 export type Answer =
   | { kind: 'extracted'; extracted: Extracted }
   | { kind: 'recovered'; recovery: Recovery; displaced: Displaced | null }
+  | { kind: 'discarded' }
   | { kind: 'compared'; compared: Compared }
   | { kind: 'found'; found: FoundFile }
   | { kind: 'verified'; findings: SliceFinding[] }
@@ -157,8 +163,11 @@ export function createExtractThreads({
 
   return {
     run: (job, signal) =>
-      // A cancel, or the next deployment, waits for a recovery, so recoveries are first in the queue.
-      pool.use(async thread => runIn(thread, job, signal), { signal, isFirst: job.kind === 'recover' }),
+      // A cancel, or the next deployment, waits for it.
+      pool.use(async thread => runIn(thread, job, signal), {
+        signal,
+        isFirst: job.kind === 'recover' || job.kind === 'discard'
+      }),
     isStuck: deployId => [...stuck].some(job => 'journalPath' in job && deployIdOf(job.journalPath) === deployId),
     close: () => pool.close()
   }

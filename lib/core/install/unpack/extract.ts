@@ -30,7 +30,7 @@ import {
   removeLeftOwners
 } from '../undo.js'
 import type { Executors } from './executors.js'
-import type { Extracted, ExtractionJob } from './extraction.js'
+import type { Extracted, ExtractionJob, LeftStaging } from './extraction.js'
 import type { Executor, Outcome } from './extract-threads.js'
 
 /**
@@ -78,6 +78,8 @@ export interface ExtractOptions {
   signal: AbortSignal
   /** Whether the deployment may still be put back afterwards, until `settleExtraction`; default: false. */
   staysOpen?: boolean
+  /** Whether the caller calls `removeLeft` if the result says that something is `left`; default: false. */
+  mayLeave?: boolean
   /** Records an earlier extraction into the same target as complete; absent: nothing is recorded. */
   onEarlierComplete?: RecordComplete
   /** What to do with an earlier one that is placed but not settled; absent: it is reverted, and nothing is recorded. */
@@ -116,6 +118,7 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     reserved,
     isDurable = true,
     staysOpen = false,
+    mayLeave = false,
     signal
   } = options
   signal.throwIfAborted()
@@ -134,7 +137,9 @@ export async function extractArchive(executors: Executors, options: ExtractOptio
     ownership,
     reserved,
     isDurable,
-    staysOpen
+    staysOpen,
+    // Another process costs more than it saves.
+    mayLeave: mayLeave && rights === null
   }
   const journalPath = journalPathOf(home, deployId)
   const manifestPath = join(home.deployments, `${deployId}.manifest`)
@@ -218,6 +223,17 @@ export async function endJournal(
 }
 
 const isGone = new Set(['ENOENT', 'ENOTDIR'])
+
+/**
+ * Removes what an extraction has replaced and left. If it rejects, the journal still says so: the next deployment or start
+ * removes it. Nobody else may work on the target meanwhile.
+ */
+export async function removeLeft(executors: Executors, home: ExtractionHome, left: LeftStaging): Promise<void> {
+  const job = { kind: 'discard', journalPath: journalPathOf(home, left.deployId), left } as const
+  const outcome = await executors.as(null).run(job, AbortSignal.timeout(openEndMs))
+  if (outcome.kind === 'failed') throw outcome.error
+  if (outcome.kind !== 'discarded') throw new Error('The file system of the target does not respond')
+}
 
 /** The errors that an operator can fix, with the codes of their refusals. */
 const curable: Record<string, string> = {

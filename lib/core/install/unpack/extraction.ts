@@ -31,10 +31,12 @@ import { canonicalOrder, refuseOtherTree, treeOfItems, writeManifest } from '../
 import type { Ownership } from '../ownership.js'
 import { type Edits, reckon } from '../reckon.js'
 import { groupUnder, type ModePolicy, type ModeRules, modeUnder, refuseReserved } from '../guard.js'
-import { createRecords, type Folder, type Item, planTarget } from '../plan.js'
+import { createRecords, type Folder, type Item, planTarget, type Records } from '../plan.js'
 import {
   checkGroups,
   createStage,
+  findStaging,
+  type FoundStaging,
   furnishStaging,
   makeStaging,
   removeStaging,
@@ -79,6 +81,8 @@ export interface ExtractionJob {
   reserved?: readonly string[] | undefined
   /** Whether the deployment may still be put back after everything is in place; default: false. */
   staysOpen?: boolean
+  /** Whether the caller removes what was replaced, if that is much (`Extracted.left`); default: false. */
+  mayLeave?: boolean
 }
 
 /** The result of an extraction. */
@@ -97,6 +101,18 @@ export interface Extracted extends Manifest {
   beforeBytes: number
   /** The times of the last changes of its files, in the order of the manifest (`changeTimes`); absent: none is known. */
   ctimes?: Float64Array
+  /** The staging directory with what was replaced, which is still to be removed (`discardLeft`); absent: nothing is. */
+  left?: LeftStaging
+}
+
+/** A staging directory that is no longer needed. */
+export interface LeftStaging {
+  /** The real path of the target. */
+  target: string
+  deployId: string
+  mark: string
+  /** The device and the inode of the staging directory. */
+  place: string
 }
 
 /** The files of an extraction in the data directory: by path in a thread, as open files in a helper process. */
@@ -231,7 +247,10 @@ async function extractInto(
     const ending = { journal, sync, staysOpen, check }
     await commit({ disk, root, staging: staging.path, items, plan, records, removed, directories, ...ending })
     if (tellsTimes) extracted.ctimes = changeTimes({ disk, folders, items, order, records })
-    if (!staysOpen) await tidy(disk, { root, staging, deployId: job.deployId })
+    const { deployId } = job
+    if (job.mayLeave && !staysOpen && replacesMany(records, items.length, removed.length)) {
+      extracted.left = { target: root.real, deployId, mark: staging.mark, place: identityOf(disk, staging) }
+    } else if (!staysOpen) await tidy(disk, { root, staging, deployId }).catch(() => {}) // the next start tries again
     return extracted
   } catch (error) {
     const held = { root, staging }
@@ -331,16 +350,39 @@ function linkIn(disk: Disk, folders: Folders, path: string): string | null {
  */
 async function tidy(
   disk: Disk,
-  { root, staging, deployId }: { root: HeldDirectory; staging: Staging; deployId: string }
+  { root, staging, deployId }: { root: HeldDirectory; staging: Staging | FoundStaging; deployId: string }
 ): Promise<void> {
+  await discardFiles(disk, `${staging.path}/aside`)
+  removeStaging(disk, { root, staging, deployId })
+  // The journal may be on another disk. Without the journal, nobody would look for a staging directory that a power
+  // cut restores.
+  await syncDirectoryAsync(disk, root.path)
+}
+
+/** Number of replaced files from which their removal takes longer than to have another job do it. */
+const manyReplaced = 256
+
+function replacesMany(records: Records, items: number, removed: number): boolean {
+  let count = removed
+  for (let index = 0; index < items && count < manyReplaced; index++)
+    if (records.existing(index) !== 'none' && records.outcome(index) === 'staged') count++
+  return count >= manyReplaced
+}
+
+/** Removes a staging directory that was left, with what was replaced. Does nothing if it is not there any more. */
+export async function discardLeft(disk: Disk, { target, deployId, mark, place }: LeftStaging): Promise<void> {
+  const root = holdTarget(disk, target)
   try {
-    await discardFiles(disk, `${staging.path}/aside`)
-    removeStaging(disk, { root, staging, deployId })
-    // The journal may be on another disk. Without the journal, nobody would look for a staging directory that a power
-    // cut restores.
-    await syncDirectoryAsync(disk, root.path)
-  } catch {
-    // The next start tries again.
+    const user = process.geteuid?.() ?? 0
+    const staging = findStaging(disk, root, { deployId, user, mark, place: { staging: place } })
+    if (staging === null) return
+    try {
+      await tidy(disk, { root, staging, deployId })
+    } finally {
+      staging.close()
+    }
+  } finally {
+    root.close()
   }
 }
 

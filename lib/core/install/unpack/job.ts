@@ -30,6 +30,11 @@ export async function doJob(job: Job, { check, pause, secondOf }: JobTools): Pro
     }
     case 'recover':
       return recoverTarget(job)
+    case 'discard': {
+      const { discardLeft } = await import('./extraction.js')
+      await discardLeft(disk, job.left)
+      return { kind: 'discarded' }
+    }
     case 'compare': {
       const { compareTarget } = await import('../compare.js')
       return { kind: 'compared', compared: await compareTarget(job.compare, { disk, check }) }

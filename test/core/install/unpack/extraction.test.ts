@@ -7,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmdirSync,
   rmSync,
@@ -22,10 +23,14 @@ import { crc32 } from '../../../../lib/base/digests.js'
 import type { ManifestFile } from '../../../../lib/model/manifest.js'
 import { extractionStage, type ExtractionStage, pathsOf, refusalOf } from '../../../support/extraction.js'
 import { type EntryPlan, makeZip, type ZipPlan } from '../../../support/make-zip.js'
-import { disk } from '../../../../lib/core/install/disk.js'
-import { filesAt } from '../../../../lib/core/install/unpack/extraction.js'
+import { disk, type Disk } from '../../../../lib/core/install/disk.js'
+import { createExecutors } from '../../../../lib/core/install/unpack/executors.js'
+import { recoverTargets } from '../../../../lib/core/install/unpack/extract.js'
+import { discardLeft, filesAt, type LeftStaging } from '../../../../lib/core/install/unpack/extraction.js'
 import { beginJournal } from '../../../../lib/core/install/journal.js'
 import { describeJournal } from '../../../../lib/core/install/undo.js'
+
+const threads = createExecutors()
 
 /** A target with entries of every kind, and the entries that must remain. */
 function furnished(directory: string): ExtractionStage {
@@ -116,6 +121,50 @@ t.test('the manifest lists the new and the replaced files', async t => {
       before: { size: 8, mode: 0o100640, sha256: digest('old page'), mtimeMs: oldTimeMs, kept: 'none' }
     }
   ])
+})
+
+t.test('leaves many replaced files to the caller, whatever happens while they are removed', async t => {
+  const directory = t.testdir()
+  const stage = extractionStage(directory)
+  const zip = (text: string): Buffer =>
+    makeZip(Array.from({ length: 256 }, (_, at) => ({ name: `f${at}`, data: `${text}${at}` })))
+  const after = (): string[] => readdirSync(stage.target).filter(name => name.startsWith('.svc-'))
+  stage.put(zip('old'))
+  t.equal((await stage.run({ mayLeave: true })).left, undefined, 'nothing was replaced')
+  const journal = pathsOf(directory, 'dep_test').journalPath
+  // The disk is full, or the process is killed, at the n-th call; then the next start finishes.
+  for (const failing of [0, 1, 40, 256, 257, 259]) {
+    stage.put(zip(`new ${failing}`))
+    const { left } = await stage.run({ mayLeave: true })
+    t.ok(left && existsSync(journal))
+    t.strictSame(after(), ['.svc-staging-dep_test'])
+    let calls = 0
+    const fail = (): void => {
+      if (calls++ === failing) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    }
+    const full: Disk = {
+      ...disk,
+      unlinkSync: path => (fail(), disk.unlinkSync(path)),
+      unlink: ((path, done) => {
+        try {
+          fail()
+        } catch (error) {
+          return done(error as Error)
+        }
+        disk.unlink(path, done)
+      }) as Disk['unlink'],
+      rmdirSync: path => (fail(), disk.rmdirSync(path))
+    }
+    await t.rejects(discardLeft(full, left as LeftStaging), { code: 'ENOSPC' }, `call ${failing}`)
+    t.equal(readFileSync(join(stage.target, 'f255'), 'utf8'), `new ${failing}255`)
+    const ids: string[] = []
+    const onComplete = async (id: string): Promise<void> => void ids.push(id)
+    await recoverTargets(threads, { home: { deployments: stage.deployments }, onComplete })
+    t.strictSame(ids, ['dep_test'])
+    t.strictSame([after(), existsSync(journal)], [[], false])
+    await discardLeft(disk, left as LeftStaging)
+  }
+  t.strictSame(readdirSync(stage.target).length, 256)
 })
 
 t.test('leaves identical files untouched', async t => {
