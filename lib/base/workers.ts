@@ -24,6 +24,11 @@ interface UseOptions {
   isFirst?: boolean
 }
 
+interface WorkOptions<T> extends UseOptions {
+  /** Whether the thread ends after this result: its memory stays as large as its largest work. Default: it stays. */
+  endsAfter?: (result: T) => boolean
+}
+
 /** A pool of worker threads. */
 export interface WorkerPool<Request, Answer, Part = never> {
   /** Returns an unused thread, idle or new, ignoring `maxBusy`. The caller must release it. */
@@ -31,7 +36,7 @@ export interface WorkerPool<Request, Answer, Part = never> {
   /** Takes a thread back. Drops it if it was closed or terminated, or has died. */
   release(thread: WorkerThread<Request, Answer, Part>): Promise<void>
   /** Waits for a thread, in the order of the calls, and releases it when `work` has settled. */
-  use<T>(work: (thread: WorkerThread<Request, Answer, Part>) => Promise<T>, options?: UseOptions): Promise<T>
+  use<T>(work: (thread: WorkerThread<Request, Answer, Part>) => Promise<T>, options?: WorkOptions<T>): Promise<T>
   /**
    * Ends idle threads now. Busy threads end when they are released, or with `waitForBusy` after their current requests.
    * Queued calls of `use` reject.
@@ -82,13 +87,15 @@ export function createWorkerPool<Request, Answer, Part = never>(
   return {
     take,
     release,
-    async use(work, { signal, isFirst = false } = {}) {
+    async use(work, { signal, isFirst = false, endsAfter } = {}) {
       const leave = await gate.enter(signal, { isFirst })
       try {
         if (isClosed) throw new Error('The thread pool is closed')
         const thread = take()
         try {
-          return await work(thread)
+          const result = await work(thread)
+          if (endsAfter?.(result) && thread.isOpen) void thread.close()
+          return result
         } finally {
           await release(thread)
         }

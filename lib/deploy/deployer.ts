@@ -119,7 +119,8 @@ function createParts(needs: DeployNeeds) {
     throw new Refusal('unavailable', 'shutting_down', sentence, { retryAfterSeconds: 5 })
   }
   const files = createFiles(needs.home)
-  const receiptBook = createReceipts({ ...needs, files })
+  const trees = new Trees({ ...needs, files })
+  const receiptBook = createReceipts({ ...needs, files, digest: task => trees.digest(task) })
   const parts = {
     ...needs,
     stopping,
@@ -134,7 +135,7 @@ function createParts(needs: DeployNeeds) {
     pending: createPending({ ...needs, files }),
     executors: createExecutors(),
     targets: createTargetLocks(),
-    trees: new Trees({ ...needs, files }),
+    trees,
     open: createOpenDeployments({ ...needs, files }),
     signatures: createSignatures(needs),
     prune: (projectId: string, keep?: number): Promise<string[]> =>

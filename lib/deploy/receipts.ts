@@ -3,7 +3,7 @@
  * It is made right after, in one transaction with its place in the chain of the project, so that no crash and no other hub
  * can give two receipts the same place. What is still owed at a start is made then, and says so (`late`).
  */
-import { createHash, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { instantOf } from '../base/clock.js'
 import { sha256, parsePublicKey } from '../base/digests.js'
@@ -12,7 +12,7 @@ import { oneLine } from '../base/text.js'
 import { readFrontier } from '../core/audit/audit.js'
 import type { Signer } from '../core/audit/signed-note.js'
 import { rootOf } from '../core/audit/tree.js'
-import { isChanged, isRemovedFile, readManifestLines } from '../core/install/manifest.js'
+import type { FoldThreads } from '../core/install/owned-tree.js'
 import { fingerprintOf } from '../core/proof/statement.js'
 import { listOf, readReceipt, type ReceiptSigner, receiptText, resultText } from '../core/proof/receipt.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
@@ -32,9 +32,7 @@ import { listHubKeys } from '../core/store/tables/fleet.js'
 import { namedPhases, rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { type DeploymentRow, failedStep, isRevertPending, withoutCommand } from '../model/deployment.js'
 import type { SignedHubKey } from '../model/fleet-wire.js'
-import { createTreeDigest } from '../model/manifest.js'
-import type { DigestedList, Receipt, ReceiptFiles, ReceiptStatement, ReceiptSubject } from '../model/receipt.js'
-import { fileType } from '../base/shared/tree-text.js'
+import type { Receipt, ReceiptFiles, ReceiptStatement, ReceiptSubject } from '../model/receipt.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds, ReceiptNeeds } from './needs.js'
 import { isFinal } from './record.js'
@@ -44,11 +42,14 @@ export type Receipts = ReturnType<typeof createReceipts>
 
 /** Maximum number of characters of a check in a receipt. */
 const maxCheckLength = 300
-const typeBits = 0o170000
 
 /** Creates the receipts. Without `receipts`, none are made. */
 export function createReceipts(
-  needs: Pick<DeployNeeds, 'clock' | 'log' | 'receipts'> & { store: Store; files: Pick<DeployFiles, 'manifest'> }
+  needs: Pick<DeployNeeds, 'clock' | 'log' | 'receipts'> & {
+    store: Store
+    files: Pick<DeployFiles, 'manifest'>
+    digest: FoldThreads['digest']
+  }
 ) {
   const { store, receipts, log } = needs
   /** Those that an earlier process left. */
@@ -76,7 +77,9 @@ export function createReceipts(
     const row = findDeployment(store, deployId)
     // Before the earlier files are back, the deployment is not settled.
     if (row === undefined || !isFinal(row.status) || isRevertPending(row)) return
-    const files = await filesOf(needs.files.manifest(deployId), row)
+    const path = needs.files.manifest(deployId)
+    const { fileCount, treeSha256 } = row
+    const files = existsSync(path) ? await needs.digest({ path, fileCount: fileCount ?? 0, treeSha256 }) : null
     const { origin, signers } = await key.signers(readAuditTree(store).origin)
     const signer = signerOf(signers)
     const issuedAt = instantOf(needs.clock)
@@ -259,42 +262,4 @@ function subjectsOf({ id, projectName, treeSha256, archiveSha256 }: DeploymentRo
   if (archiveSha256 !== null) subjects.push({ name: `${id}.zip`, digest: { sha256: archiveSha256 } })
   if (subjects.length === 0) subjects.push({ name: id, digest: { sha256: sha256(Buffer.from(id)).toString('hex') } })
   return subjects satisfies ReceiptStatement['subjects']
-}
-
-/** A list of which only the digest is kept. */
-function createList() {
-  const hash = createHash('sha256')
-  let count = 0
-  return {
-    add(line: string): void {
-      count++
-      hash.update(line)
-    },
-    end: (): DigestedList => ({ count, sha256: hash.digest('hex') })
-  }
-}
-
-/** Returns what a manifest says; null if the deployment did not write one. */
-async function filesOf(
-  path: string,
-  row: DeploymentRow
-): Promise<{ files: ReceiptFiles; dirHash: string | null } | null> {
-  if (!existsSync(path)) return null
-  const [added, changed, removed, contents] = [createList(), createList(), createList(), createList()]
-  const tree = createTreeDigest()
-  let placed = 0
-  for await (const line of readManifestLines(path, row.fileCount ?? 0)) {
-    if (isRemovedFile(line)) removed.add(`${line.removed}\n`)
-    if (!('path' in line)) continue
-    placed++
-    const sum = `${line.sha256}  ${line.path}\n`
-    if (line.before === null) added.add(sum)
-    else if (isChanged(line)) changed.add(sum)
-    if ((line.mode & typeBits) === fileType) contents.add(sum)
-    tree.add(line)
-  }
-  // A way back and a repair put only a part of a release in place.
-  const isWhole = tree.end() === row.treeSha256
-  const files = { placed, added: added.end(), changed: changed.end(), removed: removed.end() }
-  return { files, dirHash: isWhole ? contents.end().sha256 : null }
 }

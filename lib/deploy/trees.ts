@@ -21,6 +21,7 @@ import {
   readOwnedTree,
   UnusableTree,
   createFoldThreads,
+  type FoldThreads,
   type FoldedManifest,
   type FoldTask
 } from '../core/install/owned-tree.js'
@@ -109,6 +110,11 @@ export class Trees {
     this.#ctimes.set(deployId, ctimes)
     const [oldest] = this.#ctimes.keys()
     if (this.#ctimes.size > maxNoted && oldest !== undefined) this.#ctimes.delete(oldest)
+  }
+
+  /** Digests a manifest in the thread of the trees. */
+  digest(task: Parameters<FoldThreads['digest']>[0]): ReturnType<FoldThreads['digest']> {
+    return this.#threads.digest(task)
   }
 
   /** Starts bringing a tree up to date. Errors are logged: the tree is made again when it is read. */

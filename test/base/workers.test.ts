@@ -69,6 +69,15 @@ t.test('replaces a thread that died', async t => {
   t.strictSame(seen, { started: 2, living: 1 })
 })
 
+t.test('a thread ends after a result that says so, and the next call gets another', async t => {
+  const { pool } = stage(t, { maxBusy: 1 })
+  const use = (endsAfter: boolean) => pool.use(thread => thread.ask({ kind: 'thread' }), { endsAfter: () => endsAfter })
+  const [first, second, third] = [await use(false), await use(true), await use(false)]
+  t.equal(first, second)
+  t.not(second, third)
+  await until(() => seen.living === 1)
+})
+
 t.test('an idle thread ends after its time; a busy one does not', async t => {
   const { ask } = stage(t, { idleMs: 20 })
   await ask({ kind: 'wait', ms: 100 })

@@ -59,6 +59,8 @@ t.test('a server killed while it deploys leaves the target as it was, or complet
   await push(server, project, versions[0] as Buffer)
   const allowed = [snapshot(target)]
   await push(server, project, versions[1] as Buffer)
+  // What was replaced is removed after the answer.
+  await until(() => !readdirSync(target).some(name => name.startsWith('.svc-')))
   allowed.push(snapshot(target))
 
   for (let round = 0; round < repetitions(1, 6); round++) {

@@ -336,6 +336,9 @@ const maxHereBytes = 16 * 1024 * 1024
 /** Thrown by a task that is too large for the thread of the server. It has left nothing behind. */
 class TooMuchHere extends Error {}
 
+/** The default of 48 MB would only be filled with garbage. */
+const maxYoungGenerationSizeMb = 8
+
 /** Does tasks on kept archives. */
 export type BaseThread = ReturnType<typeof createBaseThread>
 
@@ -343,6 +346,7 @@ export type BaseThread = ReturnType<typeof createBaseThread>
 export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
   const pool = createWorkerPool<BaseTask, BaseResult>({
     module: new URL('./assemble-worker.js', import.meta.url),
+    resourceLimits: { maxYoungGenerationSizeMb },
     maxBusy: 1,
     idleMs
   })
@@ -357,7 +361,7 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
     }
     const here = isSmall ? doBaseTask(task, weigh) : Promise.reject(new TooMuchHere())
     return await here.catch((error: unknown) => {
-      if (error instanceof TooMuchHere) return pool.use(thread => thread.ask(task))
+      if (error instanceof TooMuchHere) return pool.use(thread => thread.ask(task), { endsAfter: isLarge })
       throw error
     })
   }
@@ -376,6 +380,13 @@ export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
     /** Ends idle threads. */
     close: (): Promise<void> => pool.close()
   }
+}
+
+/** The result of a task with so many files, or such a tree, leaves a large heap; starting a thread costs little beside it. */
+const [largeFiles, largeTreeBytes] = [20_000, 512 * 1024]
+
+function isLarge(result: BaseResult): boolean {
+  return 'files' in result ? result.files >= largeFiles : result.length >= largeTreeBytes
 }
 
 /** Returns the size of the whole archive; Infinity if it cannot be read. */

@@ -22,10 +22,17 @@ import { crc32 } from '../../base/digests.js'
 import { maxLineBytes } from '../../base/text.js'
 import { syncDirectory, throughBeside } from '../../base/files.js'
 import { hasCode, Refusal } from '../../base/errors.js'
-import { type ManifestLine, type OwnedEntry, pathOfLine } from '../../model/manifest.js'
-import { compareTreePaths } from '../../base/shared/tree-text.js'
+import {
+  createTextDigest,
+  createTreeDigest,
+  type ManifestLine,
+  type OwnedEntry,
+  pathOfLine
+} from '../../model/manifest.js'
+import type { DigestedList, ReceiptFiles } from '../../model/receipt.js'
+import { compareTreePaths, fileType } from '../../base/shared/tree-text.js'
 import { createWorkerPool } from '../../base/workers.js'
-import { readManifestLines } from './manifest.js'
+import { isChanged, isRemovedFile, readManifestLines } from './manifest.js'
 import { readScripted, withScripted } from './scripted-file.js'
 
 /** The first line of a tree. */
@@ -377,6 +384,23 @@ export type FoldTask =
       /** In the order of their deployments. */
       manifests: FoldedManifest[]
     }
+  | DigestTask
+
+/** A manifest whose contents a receipt names. */
+export interface DigestTask {
+  kind: 'digest'
+  path: string
+  /** Number of files that it must contain at least. */
+  fileCount: number
+  /** The tree of the release; null: none is known. */
+  treeSha256: string | null
+}
+
+/** What a receipt says about a manifest. `dirHash` is that of the whole release; null if only a part of it was put in place. */
+export interface DigestedManifest {
+  files: ReceiptFiles
+  dirHash: string | null
+}
 
 /** A manifest that is incomplete. The tree contains what could be read of it. */
 export interface TornManifest {
@@ -384,11 +408,47 @@ export interface TornManifest {
   reason: string
 }
 
+/** A list of which only the digest is kept. */
+function createList() {
+  const text = createTextDigest()
+  let count = 0
+  return {
+    add(line: string): void {
+      count++
+      text.add(line)
+    },
+    end: (): DigestedList => ({ count, sha256: text.end() })
+  }
+}
+
+/** Returns what a receipt says about a manifest. Refuses 409 `torn_manifest`. */
+export async function digestManifest({ path, fileCount, treeSha256 }: DigestTask): Promise<DigestedManifest> {
+  const [added, changed, removed, contents] = [createList(), createList(), createList(), createList()]
+  const tree = createTreeDigest()
+  let placed = 0
+  for await (const line of readManifestLines(path, fileCount)) {
+    if (isRemovedFile(line)) removed.add(`${line.removed}\n`)
+    if (!('path' in line)) continue
+    placed++
+    const sum = `${line.sha256}  ${line.path}\n`
+    if (line.before === null) added.add(sum)
+    else if (isChanged(line)) changed.add(sum)
+    if ((line.mode & typeBits) === fileType) contents.add(sum)
+    tree.add(line)
+  }
+  // A way back and a repair put only a part of a release in place.
+  const isWhole = tree.end() === treeSha256
+  const files = { placed, added: added.end(), changed: changed.end(), removed: removed.end() }
+  return { files, dirHash: isWhole ? contents.end().sha256 : null }
+}
+
+const typeBits = 0o170000
+
 /**
  * Does a task, and returns the torn manifests. If a manifest is lost or torn, the tree lacks files: svc then takes them
  * for files of somebody else. Throws `UnusableTree` if the existing tree is missing or torn.
  */
-export async function doFoldTask(task: FoldTask): Promise<TornManifest[]> {
+export async function doFoldTask(task: Exclude<FoldTask, DigestTask>): Promise<TornManifest[]> {
   if (task.kind === 'check') {
     const entries = readOwnedEntries(task.path)
     while (!(await entries.next()).done);
@@ -446,7 +506,7 @@ const maxYoungGenerationSizeMb = 8
 
 /** Creates the thread, which starts when there is work. */
 export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}) {
-  const pool = createWorkerPool<FoldTask, TornManifest[]>({
+  const pool = createWorkerPool<FoldTask, TornManifest[] | DigestedManifest>({
     module: new URL('./fold-worker.js', import.meta.url),
     resourceLimits: { maxYoungGenerationSizeMb },
     maxBusy: 1,
@@ -454,9 +514,16 @@ export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}) {
   })
   return {
     /** Does a task like `doFoldTask`, and throws what that throws. */
-    async run(task: FoldTask): Promise<TornManifest[]> {
+    async run(task: Exclude<FoldTask, DigestTask>): Promise<TornManifest[]> {
       if ((await bytesOf(task)) < threadBytes) return doFoldTask(task)
-      return pool.use(thread => thread.ask(task))
+      return (await pool.use(thread => thread.ask(task))) as TornManifest[]
+    },
+
+    /** Does the same as `digestManifest`. */
+    async digest(given: Omit<DigestTask, 'kind'>): Promise<DigestedManifest> {
+      const task = { kind: 'digest', ...given } as const
+      if ((await bytesOf(task)) < threadBytes) return digestManifest(task)
+      return (await pool.use(thread => thread.ask(task))) as DigestedManifest
     },
 
     /** Ends idle threads. */

@@ -58,6 +58,12 @@ for (const [where, threadBytes] of [
     const torn = await threads.run({ kind: 'fold', path, head: head(2), isAnew: false, manifests: more })
     t.match(torn, [{ deployId: 'torn', reason: 'is incomplete' }])
     t.strictSame(await readOwnedHead(path), head(2))
+    const digestOf = (name: string) => threads.digest({ ...manifest(name, 2), treeSha256: null })
+    t.match(await digestOf('first'), {
+      files: { placed: 3, added: { count: 3 }, removed: { count: 0 } },
+      dirHash: null
+    })
+    await t.rejects(digestOf('torn'), { code: 'torn_manifest' })
     const owned: string[] = []
     for await (const entry of readOwnedTree(path)) owned.push(`${entry.path} ${entry.since}`)
     t.strictSame(owned, ['a first', 'b second', 'c/d first', 'e second', 'f torn'])

@@ -10,7 +10,7 @@ import {
   packingResult,
   takeOver
 } from '../../../lib/core/install/helper-answers.js'
-import type { Job } from '../../../lib/core/install/unpack/extract-threads.js'
+import type { HelpedJob } from '../../../lib/core/install/unpack/extract-threads.js'
 import { runHelper } from '../../../lib/core/proc/helper.js'
 import { findIdentity, maySwitchUser } from '../../../lib/core/proc/identity.js'
 import { openDirectory } from '../../support/open-directory.js'
@@ -21,13 +21,13 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const target = '/srv/site'
 const rules = { home: '/data' }
 const jobs = {
-  extract: { kind: 'extract' } as Job,
-  recover: { kind: 'recover', journalPath: '/data/a.undo', placed: 'leave' } as Job,
-  compare: { kind: 'compare' } as Job,
-  file: { kind: 'file', file: { target, path: 'a', readBytes: 8 } } as Job,
-  verify: { kind: 'verify', verify: { target, rules, entries: [{}, {}] } } as unknown as Job,
-  mark: { kind: 'mark', mark: { target, rules, owned: 'x' } } as Job,
-  look: { kind: 'look', look: { target, rules, entries: [{}, {}] } } as unknown as Job
+  extract: { kind: 'extract' } as HelpedJob,
+  recover: { kind: 'recover', journalPath: '/data/a.undo', placed: 'leave' } as HelpedJob,
+  compare: { kind: 'compare' } as HelpedJob,
+  file: { kind: 'file', file: { target, path: 'a', readBytes: 8 } } as HelpedJob,
+  verify: { kind: 'verify', verify: { target, rules, entries: [{}, {}] } } as unknown as HelpedJob,
+  mark: { kind: 'mark', mark: { target, rules, owned: 'x' } } as HelpedJob,
+  look: { kind: 'look', look: { target, rules, entries: [{}, {}] } } as unknown as HelpedJob
 }
 const now = { mode: 0o100644, size: 1, sha256: hex, mtimeMs: -0.5, ino: 7 }
 const extracted = {

@@ -97,6 +97,9 @@ const maxYoungGenerationSizeMb = 3
  */
 const defaultHeapMb = 192
 
+/** An extraction with so many files leaves a large heap; starting a thread costs little beside it. */
+const largeFiles = 20_000
+
 /** Limits of the threads. */
 export interface ThreadOptions {
   idleMs?: number
@@ -166,7 +169,8 @@ export function createExtractThreads({
       // A cancel, or the next deployment, waits for it.
       pool.use(async thread => runIn(thread, job, signal), {
         signal,
-        isFirst: job.kind === 'recover' || job.kind === 'discard'
+        isFirst: job.kind === 'recover' || job.kind === 'discard',
+        endsAfter: outcome => outcome.kind === 'extracted' && outcome.extracted.fileCount >= largeFiles
       }),
     isStuck: deployId => [...stuck].some(job => 'journalPath' in job && deployIdOf(job.journalPath) === deployId),
     close: () => pool.close()
