@@ -1,4 +1,5 @@
 /* The projects of a plan, with their variables. */
+import { posix, win32 } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { pick } from '../../base/fields.js'
 import { beyondDefaults, changes, hiddenValue, type Readers } from '../../model/readers.js'
@@ -53,10 +54,12 @@ export function planProjects(planning: Planning): void {
   if (prune) for (const project of others) planRemoval(planning, project)
 }
 
-/** Refuses targets that overlap. The server checks them again, with the links of its machine. */
+/** Refuses targets that no server takes, or that overlap. The server checks them again, with the links of its machine. */
 function checkTargets({ refusal }: Planning, wishes: readonly ProjectWish[], others: readonly KeptProject[]): void {
   const all = [...wishes.map(({ wanted }) => wanted), ...others.map(({ fields }) => fields)]
   for (const { wanted, path } of wishes) {
+    if (!posix.isAbsolute(wanted.deployPath) && !win32.isAbsolute(wanted.deployPath))
+      throw refusal(`${path}.deployPath`, `deployPath is invalid: "${wanted.deployPath}" is not an absolute path`)
     const other = all.find(
       each => each !== wanted && `${wanted.deployPath}/`.startsWith(`${each.deployPath.replace(/\/$/, '')}/`)
     )

@@ -37,6 +37,9 @@ t.test('a project is found by its name, or else by its target', async t => {
     { name: 'store', deployPath: '/srv/shop/sub' }
   ]
   t.throws(() => plan(both, kept), { message: /Cannot deploy to "\/srv\/shop\/sub": the project "shop"/ })
+  t.throws(() => plan([{ name: 'wiki', deployPath: 'srv/wiki' }], kept), {
+    message: /"srv\/wiki" is not an absolute path/
+  })
 })
 
 t.test('what waits for others is done after them', async t => {
