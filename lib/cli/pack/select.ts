@@ -64,15 +64,17 @@ export async function select(
     if (path !== null) named.push(path)
     else globs.push({ text, glob: compileGlob(cleanPath(text)) })
   }
-  const chosen = new Map<string, ZipSource>()
+  const sources: ZipSource[] = []
+  // One walk finds nothing twice.
+  const chosen = files.length === 0 ? null : new Set<string>()
   const take = (source: ZipSource): void => {
-    if (!chosen.has(source.path)) chosen.set(source.path, source)
-    if (chosen.size > maxEntries) throw tooMany(options.outputDir)
+    if (chosen?.has(source.path)) return
+    chosen?.add(source.path)
+    if (sources.push(source) > maxEntries) throw tooMany(options.outputDir)
   }
   for (const path of named) await walkTree(path, { ...base, ignore: null, globs: null }, take)
   if (files.length === 0) await walkTree('', { ...base, ignore, globs: null }, take)
   if (globs.length > 0) await walkTree('', { ...base, ignore, globs: globs.map(({ glob }) => glob) }, take)
-  const sources = [...chosen.values()]
   for (const { text, glob } of globs) {
     const isOfUse = sources.some(source => matchesOrAbove(glob, source.path))
     if (!isOfUse) warn(`"${text}" in files matches nothing`)

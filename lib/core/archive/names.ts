@@ -51,7 +51,7 @@ const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 const undecodable = /[\ufffd\p{Cs}]/u
 const notAscii = /[^\u0000-\u007f]/
 /** The usual name: segments of letters, digits and a few signs that begin with no dot. No other check can refuse it. */
-const plain = /^(?:[\w@-][\w@.-]{0,80}\/){0,30}[\w@-][\w@.-]{0,80}$/
+export const plainName = /^(?:[\w@-][\w@.-]{0,80}\/){0,30}[\w@-][\w@.-]{0,80}$/
 const windowsDevice = /^(con|prn|aux|nul|conin\$|conout\$|com[1-9\u00b9\u00b2\u00b3]|lpt[1-9\u00b9\u00b2\u00b3])(\.|$)/i
 const windowsReserved = /[<>:"|?*]/
 
@@ -61,7 +61,7 @@ const windowsReserved = /[<>:"|?*]/
  * absolute_path, path_leaves_target, empty_segment, name_too_long, reserved_name.
  */
 export function readName(name: string, rules: Pick<NameRules, 'windows'>): string {
-  if (!rules.windows && plain.test(name)) return name
+  if (!rules.windows && plainName.test(name)) return name
   if (name === '') throw refuse('empty_name', name, 'its name is empty')
   checkCharacters(name, name, 'its name')
   if (name.includes('\\'))

@@ -5,6 +5,7 @@ import { open } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { placeOfDescriptor } from '../../base/files.js'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
+import { plainName } from './names.js'
 import { sha256 } from '../../base/digests.js'
 import { packedMode } from '../../base/shared/tree-text.js'
 import { compressedTypes, defaultZip64FromBytes, newRecord, type ZipRecord } from '../../base/shared/zip-records.js'
@@ -56,6 +57,7 @@ export function checkSourceName({ path }: ZipSource): void {
 }
 
 function complaintAbout(path: string): string {
+  if (plainName.test(path)) return ''
   if (path.includes('\\')) return 'its name contains a backslash, which is a separator on other systems'
   if (path.includes('\ufffd')) return 'its name is not valid UTF-8'
   const isInside = path !== '' && !/^\/|^[a-z]:|\0|\/$/i.test(path) && !path.split('/').includes('..')

@@ -52,25 +52,27 @@ export async function treeOf(sources: readonly ZipSource[], options: TreeOptions
   const order = treeOrder(files.map(({ path }) => path))
   files.sort((a, b) => order(a.path, b.path))
   for (const source of files) checkSourceName(source)
-  const found = new Map<ZipSource, string>()
-  const unknown = files.filter(source => {
+  const unread: number[] = []
+  const digests = files.map((source, at) => {
     const sha256 = options.known?.(source)
-    if (sha256 !== undefined) found.set(source, sha256)
-    return sha256 === undefined
+    if (sha256 === undefined) unread.push(at)
+    return sha256
   })
+  const unknown = unread.map(at => files[at] as ZipSource)
   const totalBytes = sizeOf(files)
   let bytes = totalBytes - sizeOf(unknown)
-  for await (const { batch, digests } of digestAhead(unknown, options)) {
+  let next = 0
+  for await (const { batch, digests: read } of digestAhead(unknown, options)) {
     for (const [at, source] of batch.entries()) {
-      const sha256 = Buffer.from(digests.buffer, digests.byteOffset + at * digestBytes, digestBytes).toString('hex')
-      found.set(source, sha256)
+      const sha256 = Buffer.from(read.buffer, read.byteOffset + at * digestBytes, digestBytes).toString('hex')
+      digests[unread[next++] as number] = sha256
       bytes += source.bytes
     }
     options.onProgress?.(bytes)
   }
   const tree = createTreeDigest()
-  const entries = files.map(source => {
-    const entry = entryOf(source, found.get(source) as string)
+  const entries = files.map((source, at) => {
+    const entry = entryOf(source, digests[at] as string)
     tree.add(entry)
     return entry
   })
@@ -127,17 +129,17 @@ async function* digestInThreads(
       // It may fail before anything waits for it, or when nothing ever does.
       ready.catch(() => {})
       waiting.push({ batch, ready })
-      if (waiting.length > threads.count * batchesAhead) yield await next(waiting)
+      if (waiting.length > threads.count * batchesAhead) yield await nextOf(waiting)
       signal?.throwIfAborted()
     }
-    while (waiting.length > 0) yield await next(waiting)
+    while (waiting.length > 0) yield await nextOf(waiting)
     signal?.throwIfAborted()
   } finally {
     await threads.close()
   }
 }
 
-async function next(waiting: Array<{ batch: readonly ZipSource[]; ready: Promise<Uint8Array> }>): Promise<Digested> {
+async function nextOf(waiting: Array<{ batch: readonly ZipSource[]; ready: Promise<Uint8Array> }>): Promise<Digested> {
   const { batch, ready } = waiting.shift() as (typeof waiting)[number]
   return { batch, digests: await ready }
 }

@@ -244,6 +244,10 @@ t.test('applies the built-in rules', t => {
     ...['.output/server/node_modules/a.js', 'web/.output/server/node_modules/a.js']
   ]
   t.strictSame(left({ builtin: true }, [...out, ...kept]), kept)
+  const project = ['a+b', '(x|y)', '\\*star', '*.l$g', '[ab].txt', '{one,two}.js', 'x/y+*', 'd/**/z.?']
+  const stays = ['aab', 'x', 'star', 'b.lg', 'c.txt', 'three.js', 'y+1', 'd/a.z']
+  const gone = ['a+b', 'd/(x|y)', '*star', 'b.l$g', 'd/a.txt', 'two.js', 'x/y+1', 'd/z.a', 'd/e/z.b']
+  t.strictSame(left({ project }, [...gone, ...stays]), stays, 'characters of regular expressions mean themselves')
   t.strictSame(left({ builtin: false }, [...out, ...kept]), [...out, ...kept])
   const ignore = createIgnore({ builtin: true, project: [], cli: [] })
   const verdict = ignore.judge('node_modules', true, rootVerdict)
