@@ -41,13 +41,19 @@ export function compareWithBase(
 ): TreeDelta {
   const [first] = base.values()
   const digits = first?.sha256.length ?? allDigits
-  const contents = new Set(Array.from(base.values(), contentsOf))
-  const changed = entries.filter(entry => {
-    const before = base.get(entry.path)
-    return before === undefined || before.mode !== entry.mode || contentsOf(before) !== contentsOf(entry)
+  let found = 0
+  const changed = entries.filter(({ path, mode, size, sha256 }) => {
+    const before = base.get(path)
+    if (before === undefined) return true
+    found++
+    return before.mode !== mode || before.size !== size || !sha256.startsWith(before.sha256)
   })
-  const paths = new Set(entries.map(({ path }) => path))
-  const gone = [...base.keys()].filter(path => !paths.has(path)).sort(compareTreePaths)
+  // Mostly, little has changed: what is only needed for the rest is not made for all.
+  const paths = new Set(found === base.size ? [] : entries.map(({ path }) => path))
+  const gone = found === base.size ? [] : [...base.keys()].filter(path => !paths.has(path)).sort(compareTreePaths)
+  const sizes = new Set(changed.map(({ size }) => size))
+  const alike = sizes.size === 0 ? [] : [...base.values()].filter(({ size }) => sizes.has(size))
+  const contents = new Set(alike.map(contentsOf))
   return { changed, gone, missing: changed.filter(entry => !contents.has(contentsOf(entry))) }
 
   function contentsOf({ sha256, size }: BaseEntry): string {

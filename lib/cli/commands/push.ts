@@ -23,7 +23,7 @@ import {
   type Sending,
   sendingNote
 } from '../pack/changes.js'
-import { listIgnored, packConfiguration, packProject, readFound } from '../pack/pack.js'
+import { findFiles, listIgnored, packConfiguration, packProject, readFound } from '../pack/pack.js'
 import { collectProvenance } from '../pack/provenance.js'
 import { indexPath, openIndex, type PushIndex, writeIndex } from '../pack/push-index.js'
 import { formFields, variables } from '../pack/push-fields.js'
@@ -302,8 +302,14 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const base = request.index.treeSha256 ?? undefined
   const ask = <T>(question: () => Promise<T>): Promise<T> => askAgain(question, signal, note)
   const check = () => ask(() => checkBeforePacking({ ...request, override: request.wishes.override, base }))
+  // Meanwhile the server answers. After a longer wait, the files may be others.
+  const walk = new AbortController()
+  signal.addEventListener('abort', () => walk.abort(signal.reason), { once: true })
+  const finding = waitMs === null ? findFiles(context, request.config, walk.signal) : null
+  finding?.catch(() => {})
   const limits = await (waitMs === null ? check() : waitUntilFree({ check, limitMs: waitMs, signal, note })).catch(
     async (error: unknown) => {
+      walk.abort(error)
       known.provenance = await origin
       throw error
     }
@@ -319,7 +325,7 @@ async function packAndUpload(request: Upload, context: Context): Promise<Pushed>
   const isPlanned = request.planId === undefined && (prune !== undefined || force)
   const planId = isPlanned ? await (await plans()).planForWishes(request, context) : request.planId
   const listed = newestBefore(client, limits, { projectId, signal })
-  const chosen = await chooseSending({ ...request, permit: limits, mode: request.incremental, ask }, context)
+  const chosen = await chooseSending({ ...request, permit: limits, finding, mode: request.incremental, ask }, context)
   const what = request.config.outputDir.value
   const isSigned = signers.length > 0
   const read =
@@ -392,7 +398,7 @@ async function keepIndex(
 ): Promise<void> {
   try {
     const read = tree ?? { ...(await treeOf(found.sources, { known: index.known, signal })), ...found }
-    await writeIndex(indexPath(context, { projectId, address }), read)
+    if (!index.isOf(read)) await writeIndex(indexPath(context, { projectId, address }), read)
   } catch {
     // A file changed meanwhile, or the user interrupts.
   }

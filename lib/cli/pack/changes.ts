@@ -56,6 +56,8 @@ interface Choosing {
   projectId: string
   config: EffectiveConfig
   permit: UploadPermit | null
+  /** The lookup of the files, if it has begun. */
+  finding: Promise<Found> | null
   index: PushIndex
   mode: IncrementalMode
   /** Repeats a question while its answer does not arrive. */
@@ -73,7 +75,7 @@ const compress = promisify(gzip)
 /** Returns what to send. Refuses (`unsupported`, whole_needed) if only the whole archive could be sent. */
 export async function chooseSending(choosing: Choosing, context: Context): Promise<Sending> {
   const { config, permit, index, mode, signal } = choosing
-  const found = await findFiles(context, config, signal)
+  const found = await (choosing.finding ?? findFiles(context, config, signal))
   const whole = (why: string | null, tree: PushedTree | null = null): Sending => {
     if (mode === 'require') throw wholeNeeded(why ?? 'this server takes whole archives only')
     return { found, tree, changes: null, whole: why }

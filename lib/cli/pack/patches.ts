@@ -68,7 +68,8 @@ async function patchAll(
 ): Promise<Patches | null> {
   const sums = await ask(candidates.map(({ line }) => line))
   if (sums?.length !== candidates.reduce((sum, { before }) => sum + sumsBytesOf(before.size), 0)) return null
-  const sourceOf = new Map(sources.map(source => [source.path, source]))
+  const patched = new Set(candidates.map(({ path }) => path))
+  const sourceOf = new Map(sources.filter(({ path }) => patched.has(path)).map(source => [source.path, source]))
   const numberOf = new Map(delta.changed.map(({ path }, number) => [path, number]))
   const patches = createPatchWriter()
   const paths = new Set<string>()
@@ -107,7 +108,13 @@ interface Candidate {
 
 /** Returns the files of which the base has earlier contents at the same path, within the limits of one request. */
 function candidatesOf({ delta, base }: Making): Candidate[] {
-  const lineOf = new Map(Array.from(base.keys(), (path, line) => [path, line]))
+  const missing = new Set(delta.missing.map(({ path }) => path))
+  const lineOf = new Map<string, number>()
+  let line = 0
+  for (const path of base.keys()) {
+    if (missing.has(path)) lineOf.set(path, line)
+    line++
+  }
   let bytes = 0
   return delta.missing
     .flatMap(({ path, size, mode }) => {

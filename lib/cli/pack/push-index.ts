@@ -18,9 +18,12 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 import { makeDirectories, replaceFile } from '../../base/files.js'
 import { locateHome } from '../../base/config/home.js'
+import { sha256 } from '../../base/digests.js'
+import { compareTreePaths } from '../../base/shared/tree-text.js'
 import type { SourceTree } from '../../core/archive/tree.js'
 import type { BaseEntry } from '../../base/shared/tree-delta.js'
 import type { ZipSource } from '../../core/archive/source.js'
+import { fullDigits } from '../../model/manifest.js'
 import type { Context } from '../command.js'
 
 /** The index of one project on one server. */
@@ -31,6 +34,8 @@ export interface PushIndex {
   entries: ReadonlyMap<string, BaseEntry>
   /** Returns the digest of a file that is as it was; undefined: it must be read. */
   known(source: ZipSource): string | undefined
+  /** Whether the index says all that it would say of a tree: the server had it before, and no file had to be read. */
+  isOf(tree: Pick<SourceTree, 'treeSha256'>): boolean
   /** Remembers the files that had to be read and are those of the index, if they are many. */
   refresh(tree: PushedTree): Promise<void>
 }
@@ -47,6 +52,7 @@ export const emptyIndex: PushIndex = {
   treeSha256: null,
   entries: new Map(),
   known: () => undefined,
+  isOf: () => false,
   refresh: async () => {}
 }
 
@@ -85,23 +91,23 @@ export async function openIndex(
 
 /** Reads an index. One that is missing, damaged or of another machine knows nothing. */
 export async function readIndex(path: string): Promise<PushIndex> {
-  const { treeSha256, walkedMs, lines } = await readLines(path)
+  const { treeSha256, walkedMs, text } = await readLines(path)
   let entries: Map<string, BaseEntry> | null = null
   let unknown = 0
-  const entriesOf = (): Map<string, BaseEntry> => (entries ??= new Map(Array.from(lines, readEntry)))
+  const entriesOf = (): Map<string, BaseEntry> => (entries ??= new Map(entriesIn(text)))
+  const digestOf = createFinder(text)
   return {
     treeSha256,
     get entries() {
       return entriesOf()
     },
     known(source) {
-      const mark = `${markOf(source)} `
-      const line = lines.get(source.path)
       const isOld = Math.max(source.mtimeMs, source.seen?.ctimeMs ?? 0) < walkedMs - racyMs
-      if (isOld && line?.startsWith(mark)) return digestIn(line, mark.length)
-      unknown++
-      return undefined
+      const digest = isOld ? digestOf(source) : undefined
+      if (digest === undefined) unknown++
+      return digest
     },
+    isOf: tree => unknown === 0 && tree.treeSha256 === treeSha256,
     async refresh({ entries: found, sources, walkedMs }) {
       if (unknown < manyFiles) return
       const isKnown = ({ path, mode, size, sha256 }: BaseEntry): boolean => {
@@ -121,52 +127,80 @@ export async function readIndex(path: string): Promise<PushIndex> {
 }
 
 interface Lines extends Pick<Head, 'treeSha256' | 'walkedMs'> {
-  /** The lines of the files, by their paths. */
-  lines: ReadonlyMap<string, string>
+  /** The lines of the files, sorted by their paths. */
+  text: string
 }
 
 async function readLines(path: string): Promise<Lines> {
-  const none = { treeSha256: null, walkedMs: 0, lines: new Map<string, string>() }
-  const text = await readFile(path, 'utf8').catch(() => '')
-  const end = text.lastIndexOf('end ')
-  if (end === -1 || text.slice(end) !== endOf(text.slice(0, end))) return none
-  const [first = '', ...rest] = text.slice(0, end - 1).split('\n')
+  const none = { treeSha256: null, walkedMs: 0, text: '' }
+  const bytes = await readFile(path).catch(() => Buffer.alloc(0))
+  const end = bytes.lastIndexOf('end ')
+  if (end === -1 || bytes.toString('latin1', end) !== endOf(bytes.subarray(0, end))) return none
+  const start = bytes.indexOf('\n') + 1
+  const first = bytes.toString('utf8', 0, start)
   if (!first.startsWith(`${format} `)) return none
   const { host, walkedMs, treeSha256 } = JSON.parse(first.slice(format.length)) as Head
   if (host !== hostname()) return none
-  return { treeSha256, walkedMs, lines: new Map(rest.map(line => [pathIn(line), line])) }
+  return { treeSha256, walkedMs, text: bytes.toString('utf8', start, end) }
+}
+
+/**
+ * Returns a function that finds the digest of a file that is as in its line. Files are asked for in the order of the
+ * lines, so that each line is passed once, and nothing is kept of it; any other order is slower.
+ */
+function createFinder(text: string): (source: ZipSource) => string | undefined {
+  let [next, before] = [0, '']
+  return source => {
+    const { path } = source
+    if (path <= before) next = 0
+    before = path
+    const mark = `${markOf(source)} `
+    while (next < text.length) {
+      const start = text.startsWith(mark, next) ? text.indexOf(' ', next + mark.length) + 1 : -1
+      const at = start + fullDigits + 1
+      if (start !== -1 && text.startsWith(path, at) && text[at + path.length] === '\n') {
+        next = at + path.length + 1
+        return text.slice(start, at - 1)
+      }
+      const name = endOfWords(text, next, wordsBefore)
+      const end = text.indexOf('\n', name)
+      const order = compareTreePaths(text.slice(name, end), path)
+      if (order > 0) return undefined
+      next = end + 1
+      if (order === 0) return undefined
+    }
+    return undefined
+  }
 }
 
 /** Number of words before the path of a line, and of those that are compared. */
 const [wordsBefore, markWords] = [7, 5]
 
-function pathIn(line: string): string {
-  return line.slice(endOfWords(line, wordsBefore))
-}
-
-/** Returns where the next word begins after so many words. */
-function endOfWords(line: string, words: number): number {
-  let at = 0
-  for (let word = 0; word < words; word++) at = line.indexOf(' ', at) + 1
+/** Returns where the next word begins after so many words of a line. */
+function endOfWords(text: string, start: number, words: number): number {
+  let at = start
+  for (let word = 0; word < words; word++) at = text.indexOf(' ', at) + 1
   return at
 }
 
-/** Returns the digest in a line. `at` is where its mode begins. */
-function digestIn(line: string, at: number): string {
-  const start = line.indexOf(' ', at) + 1
-  return line.slice(start, line.indexOf(' ', start))
-}
-
-function readEntry([path, line]: [string, string]): [string, BaseEntry] {
-  const at = endOfWords(line, markWords)
-  const mode = Number.parseInt(line.slice(at), 8)
-  return [path, { path, size: Number.parseInt(line, 10), mode, sha256: digestIn(line, at) }]
+function* entriesIn(text: string): Generator<[string, BaseEntry]> {
+  for (let at = 0; at < text.length; ) {
+    const mark = endOfWords(text, at, markWords)
+    const start = endOfWords(text, mark, wordsBefore - markWords)
+    const end = text.indexOf('\n', start)
+    const mode = Number.parseInt(text.slice(mark, start), 8)
+    const size = Number.parseInt(text.slice(at, mark), 10)
+    const path = text.slice(start, end)
+    yield [path, { path, size, mode, sha256: text.slice(start - fullDigits - 1, start - 1) }]
+    at = end + 1
+  }
 }
 
 /** Writes the index of a pushed tree. It is lost if it cannot be written: the next push reads every file. */
 export async function writeIndex(path: string, { entries, sources, treeSha256, walkedMs }: Indexed): Promise<void> {
   const head: Head = { host: hostname(), walkedMs, treeSha256 }
-  const bySource = new Map(sources.map(source => [source.path, source]))
+  const bySource = new Map<string, ZipSource>()
+  for (const source of sources) bySource.set(source.path, source)
   const hash = createHash('sha256')
 
   function* pieces(): Generator<string> {
@@ -197,8 +231,8 @@ interface Indexed extends Pick<PushedTree, 'sources' | 'walkedMs'> {
   treeSha256: string | null
 }
 
-function endOf(text: string): string {
-  return `end ${createHash('sha256').update(text).digest('hex')}\n`
+function endOf(above: Uint8Array): string {
+  return `end ${sha256(above).toString('hex')}\n`
 }
 
 function markOf({ bytes, mtimeMs, seen }: ZipSource): string {

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import type { ZipSource } from '../../../lib/core/archive/source.js'
 import { sha256 } from '../../../lib/base/digests.js'
 import { treeOf } from '../../../lib/core/archive/tree.js'
 import { emptyIndex, indexPath, readIndex, writeIndex } from '../../../lib/cli/pack/push-index.js'
@@ -27,6 +28,8 @@ t.test('files that are as they were need not be read', async t => {
   t.strictSame(await unknown(), [])
   const index = await readIndex(path)
   t.equal(index.treeSha256, tree.treeSha256)
+  t.ok(index.isOf(tree), 'it need not be written again')
+  t.notOk(index.isOf({ treeSha256: 'other' }))
   t.strictSame(
     [...index.entries.values()].map(({ path, sha256 }) => [path, sha256]),
     tree.entries.map(({ path, sha256 }) => [path, sha256])
@@ -35,7 +38,13 @@ t.test('files that are as they were need not be read', async t => {
 })
 
 t.test('any other size, time or inode is read again', async t => {
-  const { unknown, place } = await stageIndex(t, { size: '1', time: '2', copied: '3', back: '4', same: '5' })
+  const { unknown, place, path, site, tree } = await stageIndex(t, {
+    size: '1',
+    time: '2',
+    copied: '3',
+    back: '4',
+    same: '5'
+  })
   writeFileSync(place('size'), '11')
   utimesSync(place('time'), 1, 1)
   writeFileSync(place('other'), '3')
@@ -46,6 +55,11 @@ t.test('any other size, time or inode is read again', async t => {
   writeFileSync(place('back'), 'x')
   utimesSync(place('back'), before.atime, before.mtime)
   t.strictSame(await unknown(), ['back', 'copied', 'size', 'time'], 'also if the time of writing was set back')
+  const [index, sources] = [await readIndex(path), await sourcesOf(site)]
+  const known = (all: ZipSource[]) => all.filter(source => index.known(source) !== undefined).map(each => each.path)
+  t.strictSame(known(sources), ['same'])
+  t.strictSame(known(sources.reverse()), ['same'], 'in any order')
+  t.notOk(index.isOf(tree), 'files had to be read')
 })
 
 t.test('files that were written in the moment of the walk, or in its future, are read again', async t => {
