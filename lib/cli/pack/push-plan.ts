@@ -168,6 +168,8 @@ interface PlanQuery {
 /** A comparison takes up to a minute on the server, after it has received the tree. */
 const answerLimitMs = 5 * 60_000
 const compress = promisify(gzip)
+/** Half the time of the default, for 2 % more bytes. */
+const compressionLevel = 4
 
 /** Asks the server what a deployment would do. Refuses (`unsupported`) server_too_old. */
 export async function requestPlan(client: Client, query: PlanQuery): Promise<PlanAnswer> {
@@ -183,7 +185,7 @@ export async function requestPlan(client: Client, query: PlanQuery): Promise<Pla
 }
 
 async function callOf({ projectId, tree, wishes, scripts, signal }: PlanQuery): Promise<Call> {
-  const bytes = await compress([...writeTree(tree.entries, tree.treeSha256)].join(''))
+  const bytes = await compress([...writeTree(tree.entries, tree.treeSha256)].join(''), { level: compressionLevel })
   const digests = [digestOf('pre', scripts.preDeploy), digestOf('post', scripts.postDeploy)].filter(Boolean).join(',')
   return {
     method: 'POST',

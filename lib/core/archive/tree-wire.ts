@@ -148,12 +148,28 @@ function readEnd(
 }
 
 function* entriesOf(text: Buffer, digits: Digits): Generator<TimedEntry> {
-  let number = 0
+  let isFirst = true
   for (const line of linesOf(text)) {
-    number++
-    if (number === 1) continue
+    if (isFirst) {
+      isFirst = false
+      continue
+    }
     if (line.startsWith('end ')) return
-    yield readEntry(line, number, digits)
+    yield splitEntry(line, digits)
+  }
+}
+
+/** Reads the line of an entry that was checked. */
+function splitEntry(line: string, digits: Digits): TimedEntry {
+  const digest = line.indexOf(' ', modeDigits + 1) + 1
+  const time = digest + digits + 1
+  const name = line.indexOf(' ', time) + 1
+  return {
+    path: line.slice(name),
+    mode: Number.parseInt(line.slice(0, modeDigits), 8),
+    size: Number(line.slice(modeDigits + 1, digest - 1)),
+    sha256: line.slice(digest, digest + digits),
+    mtimeMs: Number(line.slice(time, name - 1))
   }
 }
 

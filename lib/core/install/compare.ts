@@ -104,8 +104,17 @@ function itemsOf(job: CompareJob): (entry: TimedEntry) => WantedItem {
     if (mode === linkMode) return { path, kind: 'symlink', size, mode: null, mtimeMs, sha256 }
     const given = groups.get(path)
     const gid = given === null ? process.getegid?.() : (given ?? groupUnder(job, 'file'))
-    const item = { path, size, mode: modeUnder(job, 'file', mode & 0o777), mtimeMs, sha256 }
-    return { ...item, kind: 'file', ...(gid !== undefined && { gid }) }
+    // Copies of objects would take as long as looking the file up.
+    const item: WantedItem = {
+      path,
+      kind: 'file',
+      size,
+      mode: modeUnder(job, 'file', mode & 0o777),
+      mtimeMs,
+      sha256
+    }
+    if (gid !== undefined) item.gid = gid
+    return item
   }
 }
 
@@ -178,6 +187,9 @@ function begin(
   const conflicts = createWays(lists)
   const folders = holdFolders(disk, root)
   let needed: ReadonlySet<string> | null = null
+  const finder = { disk, digester: createDigester(disk, check) }
+  /** The path that `find` looks up. */
+  const looked = { path: '' }
   const { reserved = [], removes = null, edited = 'ignore', isUnknown = false } = job
   const deadlineMs = elapsedMs() + job.limitMs
   /** The files that would be removed. */
@@ -194,7 +206,12 @@ function begin(
     needs: (path: string): boolean => (needed ??= directoriesOf(tree)).has(path),
     removals,
     foldersOf: findFolders({ disk, root, held: folders, onConflict: conflicts.onConflict }),
-    finder: { disk, digester: createDigester(disk, check) },
+    finder,
+    finderOfItems: {
+      ...finder,
+      onOther: (stats: Stats): void => conflicts.onConflict(looked.path, inTheWay(looked.path, stats))
+    },
+    looked,
     expected: buildExpected(tree.digits, tree.contentsSha256),
     writes: createWrites({ disk, root, folders }),
     reservedFault: createReserved(reserved),
@@ -291,10 +308,10 @@ function trusted({ job }: Comparison, known: OwnedEntry | null): OwnedEntry | nu
 
 /** Returns the entry at a path, or null. An entry that cannot be read cannot be replaced either. */
 function find(now: Comparison, path: string, known: OwnedEntry | null): FoundEntry | null {
-  const { finder, folders, onConflict } = now
+  const { finderOfItems, folders, onConflict, looked } = now
+  looked.path = path
   try {
-    const onOther = (stats: Stats): void => onConflict(path, inTheWay(path, stats))
-    return findEntry({ ...finder, onOther }, folders.place(path), trusted(now, known))
+    return findEntry(finderOfItems, folders.place(path), trusted(now, known))
   } catch (error) {
     if (error instanceof Refusal) throw changedMeanwhile(path)
     if (!hasCode(error, 'EACCES', 'EPERM')) throw error
