@@ -304,7 +304,10 @@ export const errorCodes: Record<string, ErrorCode> = {
     means: 'The project, or the server, has the maximum number of unfinished uploads'
   },
   too_much_at_once: { kind: 'too_many', means: 'The requests of the caller hold as much data as one caller may' },
-  torn_manifest: { kind: 'conflict', means: 'The list of files of the deployment is incomplete' },
+  torn_manifest: {
+    kind: 'conflict',
+    means: 'The list of files of the deployment is incomplete, or that of another one'
+  },
   transaction_too_large: { kind: 'too_large', means: 'The change is too large for one transaction' },
   superseded: { kind: 'conflict', means: 'A later release was put in place while the deployment waited' },
   tree_differs: { kind: 'conflict', means: 'The digest that was approved or signed is not that of the files' },

@@ -26,7 +26,7 @@ import {
   type FoldTask
 } from '../core/install/owned-tree.js'
 import { createTreeDigest, type OwnedEntry } from '../model/manifest.js'
-import { type PlacedDeployment, placedDeployments } from '../core/store/tables/deployments.js'
+import { type PlacedDeployment, placedDeployments, treeDigests } from '../core/store/tables/deployments.js'
 import { findProject, requireProject } from '../core/store/tables/projects.js'
 import { instantOf } from '../base/clock.js'
 import { Refusal } from '../base/errors.js'
@@ -204,13 +204,20 @@ export class Trees {
     }
     await makeDirectory(this.#directory, 0o700)
     let isEmpty = known === null
+    // What is folded at once was written just now. What is read again later may have been exchanged.
+    const trees = isEmpty ? treeDigests(store) : null
+    const all = new Set(trees?.values())
+    const manifestOf = (each: PlacedDeployment): FoldedManifest => {
+      const digests = trees === null ? {} : { digests: { own: trees.get(each.id), all } }
+      return { ...this.#manifestOf(each), ...digests }
+    }
     // A file cannot be renamed over a directory.
     if (isEmpty && !isFileAt(path)) await rm(path, { recursive: true, force: true })
     do {
       const next = placed.filter(({ placed: number }) => number > done).slice(0, manifestsAtOnce)
       const { id: deployId, placed: sequence } = next.at(-1) ?? last
       const head = { deployId, sequence, target, ...(deployId === last.id && stamped) }
-      await this.#fold({ path, head, isAnew: isEmpty, manifests: next.map(each => this.#manifestOf(each)) })
+      await this.#fold({ path, head, isAnew: isEmpty, manifests: next.map(manifestOf) })
       done = sequence
       isEmpty = false
     } while (done < last.placed)

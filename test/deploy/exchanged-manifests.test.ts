@@ -1,5 +1,5 @@
 /* The manifest of a deployment is that of another one, as after a bad copy. Each way ends right, or with a sentence. */
-import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { stageChanges } from '../support/changes-stage.js'
@@ -64,3 +64,38 @@ for (const { of, by, refused } of exchanges)
       t.equal(releaseIn(project.deployPath), 5, `${way}, and a push after it`)
     }
   })
+
+t.test('a tree that is made again of an exchanged manifest is refused, until that is removed', async t => {
+  const { stage, send } = await stageChanges(t)
+  const { deployer, values, home } = stage
+  values.durable_targets = false
+  const other = await stage.addProject()
+  const foreign = (await stage.deploy(other, { a: 'of another project' })).id
+  for (const by of [0, 2, 'other'] as const) {
+    const project = await stage.addProject({ policy: { prune: 'managed' } })
+    const ids = [(await stage.deploy(project, filesOf(1))).id]
+    for (const release of [2, 3, 4]) ids.push((await send(project, filesOf(release))).id)
+    await deployer.ownedTree(project.id)
+    const manifestOf = (id: string): string => join(home.deployments, `${id}.manifest`)
+    copyFileSync(manifestOf(by === 'other' ? foreign : (ids[by] as string)), manifestOf(ids[3] as string))
+    rmSync(join(home.directory, 'trees', `${project.id}.tree`))
+    const refusal = { code: 'torn_manifest', message: /contradicts its record.*\.manifest": svc then owns fewer/ }
+    const signal = new AbortController().signal
+    const verify = async () => {
+      for await (const _ of deployer.verify({ projectId: project.id, sums: false, signal }));
+    }
+    await t.rejects(verify(), refusal, `verify, ${by}`)
+    const undo = async () => await (await deployer.undo(project.id, { actor: admin })).finished
+    const undone = await undo().catch((error: Error) => ({ status: 'failed', errorMessage: error.message }))
+    t.match(undone, { status: 'failed', errorMessage: /contradicts/ }, `undo, ${by}`)
+    t.match(
+      await stage.deploy(project, filesOf(5)),
+      { status: 'failed', errorMessage: /contradicts/ },
+      'a push that prunes'
+    )
+    t.equal(releaseIn(project.deployPath), 4, 'nothing was changed')
+    rmSync(manifestOf(ids[3] as string))
+    await verify()
+    t.equal((await stage.deploy(project, filesOf(5))).status, 'success')
+  }
+})

@@ -234,7 +234,8 @@ export const cures: Readonly<Record<string, string>> = {
   too_many_targets: 'Remove a notification target.',
   too_many_tickets: later,
   too_many_tokens: 'Revoke tokens that are not used. They leave the list after 90 days.',
-  torn_manifest: 'Deploy again: this writes a new list of files.',
+  torn_manifest:
+    'Deploy again: this writes a new list of files. For one of another deployment, do what the message says.',
   transaction_too_large: 'Split the change into smaller ones.',
   tree_not_ready: 'Try again in a moment.',
   tree_too_large: 'Leave files out with `ignore`, or deploy fewer files.',

@@ -183,7 +183,8 @@ export interface DeploymentRoutes {
    * `exact`, restores the state of the target after that deployment: paths, contents, permissions and times. With
    * `Accept: application/x-ndjson`, the response streams the output as an upload does. Otherwise it is sent when the
    * deployment has finished. With `dryRun`, it says what the rollback would do.
-   * @errors *signed project_is_placed not_found no_archive partial_archive not_exact foreign_change tree_not_ready plan_busy
+   * @errors *signed project_is_placed not_found no_archive partial_archive not_exact torn_manifest foreign_change tree_not_ready
+   * plan_busy
    * changed_meanwhile not_finished invalid_field locked queue_full disk_full shutting_down damaged_index damaged_pack
    * index_too_new
    */
@@ -202,7 +203,8 @@ export interface DeploymentRoutes {
    *
    * Restores the state of the target before the last deployment that changed it, also if that failed: paths, contents,
    * permissions and times. It is a deployment, which can be undone, too. The answer is that of a rollback.
-   * @errors *signed not_found nothing_to_undo undo_outdated not_exact foreign_change tree_not_ready plan_busy changed_meanwhile
+   * @errors *signed not_found nothing_to_undo undo_outdated not_exact foreign_change tree_not_ready torn_manifest
+   * plan_busy changed_meanwhile
    * invalid_field locked queue_full disk_full shutting_down
    */
   'POST /api/projects/:id/undo': {
@@ -221,7 +223,7 @@ export interface DeploymentRoutes {
    * Deploys the archive of that deployment, with the scripts of this project. Needs the right to see the other project,
    * unless the policy `promoteFrom` names it. The answer is that of a rollback; with `dryRun`, it says what would happen.
    * @errors *signed sbom_missing not_found no_archive partial_archive not_promotable only_promotion outside_window deploy_token_may_not
-   * tree_not_ready plan_busy not_finished invalid_field locked queue_full disk_full home_full project_quota shutting_down
+   * tree_not_ready torn_manifest plan_busy not_finished invalid_field locked queue_full disk_full home_full project_quota shutting_down
    * no_manifest damaged_index damaged_pack index_too_new
    */
   'POST /api/projects/:id/promote': {
@@ -265,7 +267,7 @@ export interface DeploymentRoutes {
    * Say what a deployment would do that has not begun.
    *
    * Compares the files of its archive with the target on the disk. Only while it waits for an approval or for its time.
-   * @errors not_found not_waiting other_project tree_not_ready plan_busy changed_meanwhile helper_failed
+   * @errors not_found not_waiting other_project tree_not_ready torn_manifest plan_busy changed_meanwhile helper_failed
    */
   'GET /api/deployments/:id/plan': {
     /** What would happen. */

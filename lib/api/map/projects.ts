@@ -358,7 +358,7 @@ export interface LockRoutes {
 
 /** The files that svc put into a target. */
 export interface TreeRoutes {
-  /** Describe the files that svc put into the target. @errors invalid_field not_found other_project */
+  /** Describe the files that svc put into the target. @errors invalid_field not_found other_project torn_manifest */
   'GET /api/projects/:id/tree': {
     query: {
       /** Whether to search for edited files if the last search is older than an hour. */
@@ -375,7 +375,7 @@ export interface TreeRoutes {
    * `changed` (other contents, or not readable), `missing`, `other_type`, or `mode` (only other permission bits).
    * `isOutdated` says that a deployment was in progress, so that findings may be its files. A response without `end` is
    * incomplete.
-   * @errors invalid_field not_found other_project verify_busy target_unusable changed_meanwhile helper_failed
+   * @errors invalid_field not_found other_project torn_manifest verify_busy target_unusable changed_meanwhile helper_failed
    */
   'GET /api/projects/:id/verify': {
     query: {
@@ -414,7 +414,7 @@ export interface TreeRoutes {
    *
    * Compares the files that svc put into the target with those that are there now. Nothing is changed. A file whose
    * size, modification time and inode are those that svc recorded is not read, unless `full` is given.
-   * @errors invalid_field not_found other_project plan_busy changed_meanwhile helper_failed
+   * @errors invalid_field not_found other_project torn_manifest plan_busy changed_meanwhile helper_failed
    */
   'GET /api/projects/:id/drift': {
     query: {

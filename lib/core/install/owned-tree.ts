@@ -369,6 +369,8 @@ export interface FoldedManifest {
   fileCount: number
   /** The times of the last changes of its files, in its order (`changeTimes`); absent: none is known. */
   ctimes?: Float64Array | undefined
+  /** The digests of all releases, and that of its own; absent: it is believed. */
+  digests?: { own: string | undefined; all: ReadonlySet<string> }
 }
 
 /** What to do with a tree, as plain data. */
@@ -446,7 +448,8 @@ const typeBits = 0o170000
 
 /**
  * Does a task, and returns the torn manifests. If a manifest is lost or torn, the tree lacks files: svc then takes them
- * for files of somebody else. Throws `UnusableTree` if the existing tree is missing or torn.
+ * for files of somebody else. Throws `UnusableTree` if the existing tree is missing or torn. Refuses, and writes nothing:
+ * 409 `torn_manifest` if a manifest is that of another release.
  */
 export async function doFoldTask(task: Exclude<FoldTask, DigestTask>): Promise<TornManifest[]> {
   if (task.kind === 'check') {
@@ -469,14 +472,16 @@ async function* noEntries(): AsyncGenerator<OwnedEntry> {}
 
 /** Yields the lines of a manifest in canonical order. */
 async function* foldedLines(
-  { path, deployId, fileCount, ctimes }: FoldedManifest,
+  { path, deployId, fileCount, ctimes, digests }: FoldedManifest,
   torn: TornManifest[]
 ): AsyncGenerator<TimedLine> {
   if (!existsSync(path)) return
   const older: ManifestLine[] = []
+  const digest = createTreeDigest()
   let file = 0
   try {
     for await (const line of readManifestLines(path, fileCount)) {
+      if (digests !== undefined && 'path' in line) digest.add(line)
       // Manifests of earlier versions have another order and no times.
       const ctimeMs = 'path' in line ? (ctimes?.[file++] ?? Number.NaN) : Number.NaN
       if ('path' in line && line.mtimeMs === undefined) older.push(line)
@@ -486,7 +491,17 @@ async function* foldedLines(
     if (!(error instanceof Refusal)) throw error
     torn.push({ deployId, reason: error.message })
   }
+  const found = digest.end()
+  if (found !== digests?.own && digests?.all.has(found)) throw otherRelease(deployId, path)
   yield* older.sort((a, b) => compareTreePaths(pathOfLine(a), pathOfLine(b)))
+}
+
+/** A tree of it would mix releases, and a way back by that tree would remove files of one and keep those of the other. */
+function otherRelease(deployId: string, path: string): Refusal {
+  const sentence =
+    `The list of files of deployment ${deployId} contradicts its record: it is that of another release. ` +
+    `Restore the data directory from a backup, or remove "${path}": svc then owns fewer of the files in the target`
+  return new Refusal('conflict', 'torn_manifest', sentence)
 }
 
 /*

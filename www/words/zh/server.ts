@@ -224,7 +224,7 @@ export const words: Words = {
   'code:too_much_at_once': '您的请求保存的数据已达单个调用者的上限，请稍后再试',
   'code:too_many_tickets': '未使用的凭证过多',
   'code:too_many_tokens': '命名令牌已达上限',
-  'code:torn_manifest': '该部署的文件列表不完整',
+  'code:torn_manifest': '该部署的文件列表不完整，或属于另一次部署',
   'code:transaction_too_large': '更改内容过大，无法一次完成',
   'code:tree_not_ready': 'svc 所部署文件的清单仍在生成',
   'code:tree_too_large': '文件树的条目或字节过多',

@@ -387,6 +387,14 @@ export function placedDeployments(db: Reader, projectId: string, target: string)
   return db.all(sql, projectId, target).map(readPlaced)
 }
 
+const readDigest = rowReader('deployments', { id: text, treeSha256: text })
+
+/** Returns the digests of the trees of all releases, by deployment. */
+export function treeDigests(db: Reader): Map<string, string> {
+  const rows = db.all('SELECT id, treeSha256 FROM deployments WHERE treeSha256 IS NOT NULL').map(readDigest)
+  return new Map(rows.map(({ id, treeSha256 }) => [id, treeSha256]))
+}
+
 const readTarget = valueReader('deployments.target', nullable(text))
 
 /** Returns the directory into which a deployment put files; null if it put none there. */
