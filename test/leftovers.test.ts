@@ -12,10 +12,10 @@ const places: Record<string, string> = {
     '* .restore-*, <home>.before-*: the next start, or restore, finishes or removes them (test/carry/backup/place)',
   'core/archive/compose.ts': 'deployments/*.zip.tmp: the next start (deploy/strays.ts)',
   'carry/backup/backup.ts': '* tmp/*.backup: the next start (deploy/strays.ts)',
-  'cli/commands/audit.ts': '<file>.part, where the user said: the next export under that name',
+  'cli/commands/audit.ts': '<file>.<process>.part, where the user said: the next export under that name',
   'api/client.ts': '<directory>.new, <directory>.old, where install.sh installs: its next run',
-  'cli/commands/backup.ts': '* <file>.part, where the user said: the next backup under that name',
-  'cli/commands/transfer.ts': '* <file>.part, where the user said: the next export under that name',
+  'cli/commands/backup.ts': '* <file>.<process>.part, where the user said: the next backup under that name',
+  'cli/commands/transfer.ts': '* <file>.<process>.part, where the user said: the next export under that name',
   'cli/pack/pack.ts':
     '* <file>.part: the next build; <temporary>/svc-pack-*: the next command that packs, after a day (test/cli/pack)',
   'base/files.ts':
@@ -54,7 +54,7 @@ const places: Record<string, string> = {
 
 /** Names of the moment: made to be renamed, random, or in a directory for temporary files. */
 const signs =
-  /\.(?:tmp|part)`|\bthroughBeside\(|\bmkdtemp\(|\brename(?:Sync)?\((?!from: )|join\((?:home\.)?tmp, (?!name\))|'health\.probe'|=> stagingPrefix \+/
+  /\.(?:tmp|part)`|\bthrough(?:Beside|Part)\(|\bmkdtemp\(|\brename(?:Sync)?\((?!from: )|join\((?:home\.)?tmp, (?!name\))|'health\.probe'|=> stagingPrefix \+/
 
 t.test(
   'every place that writes under a name of the moment is written down, with who removes what a kill leaves',

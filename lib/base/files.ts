@@ -33,6 +33,7 @@ import fs, {
 } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { hasCode } from './errors.js'
+import { hasEnded, ownMark } from './runtime.js'
 
 /*
  * The owner of a file descriptor. The system reuses the number of a closed descriptor, so closing it twice would close
@@ -161,6 +162,34 @@ export async function throughBeside(path: string, write: (beside: string) => Pro
   } catch (error) {
     await unlink(beside).catch(() => {})
     throw error
+  }
+}
+
+/**
+ * Writes a file that only its owner can read, and renames it to `path`: whole or not at all. `write` gets the path of an
+ * empty file beside it, which no other process writes: two backups to one file do not meet. What a killed process has left
+ * is removed by the next one.
+ */
+export async function throughPart<T>(path: string, write: (part: string) => Promise<T>): Promise<T> {
+  await removeParts(path).catch(() => {})
+  const part = `${path}.${ownMark()}.part`
+  await (await open(part, 'wx', 0o600)).close()
+  try {
+    const result = await write(part)
+    await rename(part, path)
+    return result
+  } catch (error) {
+    await unlink(part).catch(() => {})
+    throw error
+  }
+}
+
+/** Removes the parts of a file whose processes have ended. */
+async function removeParts(path: string): Promise<void> {
+  const begin = `${basename(path)}.`
+  for (const name of await readdir(dirname(path))) {
+    if (!name.startsWith(begin) || !name.endsWith('.part')) continue
+    if (hasEnded(name.slice(begin.length, -'.part'.length)) === true) await unlink(join(dirname(path), name))
   }
 }
 

@@ -31,7 +31,7 @@ import fs, {
   utimes,
   writeFile
 } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import {
@@ -57,8 +57,10 @@ import {
   syncPath,
   trustedUsers,
   withWriteStream,
-  throughBeside
+  throughBeside,
+  throughPart
 } from '../../lib/base/files.js'
+import { ownMark } from '../../lib/base/runtime.js'
 import { watchDescriptors } from '../support/descriptors.js'
 import { createRandom } from '../support/random.js'
 
@@ -469,6 +471,25 @@ t.test('a file that is written beside its path is there whole or not at all', as
   await t.rejects(throughBeside(path, failing), { code: 'ENOSPC' })
   t.equal(readFileSync(path, 'utf8'), 'one')
   t.same(readdirSync(directory), ['a'])
+})
+
+t.test('two that write one file at once do not meet, and what a killed one has left goes', async t => {
+  const elsewhere = 'a.other-1-1.part'
+  const directory = t.testdir({ [elsewhere]: '', [`a.${ownMark().replace(/-\d+-/, '-999999999-')}.part`]: 'left' })
+  const path = join(directory, 'a')
+  const write = async (part: string): Promise<string> => {
+    t.match(readdirSync(directory).sort(), [elsewhere, basename(part)].sort())
+    t.equal(statSync(part).mode & 0o777, 0o600)
+    await writeFile(part, 'one')
+    return 'done'
+  }
+  t.equal(await throughPart(path, write), 'done')
+  await t.rejects(
+    throughPart(path, async () => Promise.reject(new Error('full'))),
+    { message: 'full' }
+  )
+  t.equal(readFileSync(path, 'utf8'), 'one')
+  t.strictSame(readdirSync(directory).sort(), ['a', elsewhere])
 })
 
 t.test('a directory is made only in one that is there', async t => {

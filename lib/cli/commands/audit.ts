@@ -1,6 +1,7 @@
-import { mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { throughPart } from '../../base/files.js'
 import { keptFailures, unsignedVersion } from '../../core/audit/tree.js'
 import type { RemovedRange } from '../../core/audit/removals.js'
 import {
@@ -46,7 +47,6 @@ const maxLimit = 500
 
 /** Time limit for the beginning of the answer: the server may have to sign a checkpoint first. */
 const answerLimitMs = 5 * 60_000
-const fileMode = 0o600
 
 const readBytes = 1024 * 1024
 
@@ -313,30 +313,27 @@ async function download(
   client: Client,
   { query, path, signal, onBytes }: Download
 ): Promise<{ bytes: number; verdict: Verdict }> {
-  const waiting = `${path}.part`
   const verifier = new ExportVerifier({ keepsFailures: keptFailures })
   let bytes = 0
   const given = { query, accept: 'application/x-ndjson', answerLimitMs, signal } as const
   const answer = await client.ask('GET /api/audit/export', given)
   try {
-    // Writing to an existing file would keep its mode, which may let other users read it.
-    await rm(waiting, { force: true })
-    const file = await open(waiting, 'wx', fileMode)
-    try {
-      for await (const chunk of answer as AsyncIterable<Buffer>) {
-        await file.writeFile(chunk)
-        verifier.push(chunk)
-        onBytes((bytes += chunk.length))
+    await throughPart(path, async part => {
+      const file = await open(part, 'w')
+      try {
+        for await (const chunk of answer as AsyncIterable<Buffer>) {
+          await file.writeFile(chunk)
+          verifier.push(chunk)
+          onBytes((bytes += chunk.length))
+        }
+        await file.sync()
+      } finally {
+        await file.close()
       }
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await rename(waiting, path)
+    })
     return { bytes, verdict: verifier.end() }
   } catch (error) {
     answer.destroy()
-    await rm(waiting, { force: true })
     signal.throwIfAborted()
     throw explain(error, { what: 'export', nothing: 'Nothing was exported' })
   }
@@ -361,13 +358,9 @@ async function provenNow(context: Context, client: Client): Promise<ReportProof>
 
 /** Writes a file that only its owner can read, and renames it once it is complete. */
 async function writePieces(path: string, pieces: Iterable<string>): Promise<void> {
-  const waiting = `${path}.part`
   try {
-    await rm(waiting, { force: true })
-    await writeFile(waiting, pieces, { flag: 'wx', mode: fileMode })
-    await rename(waiting, path)
+    await throughPart(path, part => writeFile(part, pieces))
   } catch (error) {
-    await rm(waiting, { force: true })
     throw new Refusal('invalid', 'not_writable', `Cannot write "${path}": ${reasonOf(error)}`, { cause: error })
   }
 }

@@ -1,4 +1,4 @@
-import { realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { refuseContents, type Restored, restoreBackup } from '../../carry/backup/restore.js'
 import { type Backup, openBackup } from '../../carry/backup/read.js'
@@ -6,7 +6,7 @@ import { sealFile, sealStream } from '../../carry/backup/format.js'
 import { systemClock } from '../../base/clock.js'
 import { randomIds } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
-import { isInside, syncDirectory } from '../../base/files.js'
+import { isInside, syncDirectory, throughPart } from '../../base/files.js'
 import { countOf } from '../../base/text.js'
 import { type Home, locateHome } from '../../base/config/home.js'
 import { formatBytes } from '../../base/shared/api.js'
@@ -136,17 +136,15 @@ interface Written extends Pick<Backup, 'summary' | 'database'> {
 
 /** Writes the backup to a temporary file next to `path`, and renames it after reading it back. */
 async function write({ output }: Context, { client, path, signal }: Writing): Promise<Written> {
-  const waiting = `${path}.part`
   const startedAtMs = Date.now()
   let bar = output.progress('Backing up')
   try {
-    await rm(waiting, { force: true })
-    await writeFile(waiting, '', { mode: 0o600, flag: 'wx' })
-    await downloadZip({ ...what, client, bar, signal }, waiting)
-    bar.clear()
-    bar = output.progress('Checking')
-    const written = await readBack(waiting, { signal, onProgress: (done, all) => bar.update(done, all) })
-    await rename(waiting, path)
+    const written = await throughPart(path, async part => {
+      await downloadZip({ ...what, client, bar, signal }, part)
+      bar.clear()
+      bar = output.progress('Checking')
+      return readBack(part, { signal, onProgress: (done, all) => bar.update(done, all) })
+    })
     await syncDirectory(dirname(path))
     const { projects, deployments } = written.database
     const contents = `${countOf(projects.length, 'project')}, ${countOf(deployments, 'deployment')}, ${countOf(written.summary.files, 'file')}`
@@ -156,7 +154,6 @@ async function write({ output }: Context, { client, path, signal }: Writing): Pr
     return written
   } catch (error) {
     bar.clear()
-    await rm(waiting, { force: true })
     signal.throwIfAborted()
     throw explain(error, what)
   }

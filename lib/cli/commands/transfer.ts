@@ -1,6 +1,7 @@
-import { rename, rm, stat, writeFile } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Refusal } from '../../base/errors.js'
+import { throughPart } from '../../base/files.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { type Home, locateHome, writeConfig } from '../../base/config/home.js'
 import { defaultServerUrl, storeProjectTokens } from '../../base/config/client-config.js'
@@ -184,13 +185,9 @@ interface Download {
 
 /** Writes the package to a temporary file next to `path`, and renames it once it is complete. */
 async function download({ output }: Context, { client, path, query, signal }: Download): Promise<Manifest> {
-  const waiting = `${path}.part`
   const startedAtMs = Date.now()
   const bar = output.progress('Exporting')
   try {
-    // Writing to an existing file would keep its mode, which may let other users read it.
-    await rm(waiting, { force: true })
-    await writeFile(waiting, '', { mode: 0o600, flag: 'wx' })
     const wanted = {
       client,
       query,
@@ -200,9 +197,10 @@ async function download({ output }: Context, { client, path, query, signal }: Do
       what: 'export',
       nothing: 'Nothing was exported'
     }
-    await downloadZip(wanted, waiting)
-    const manifest = await readManifest(waiting)
-    await rename(waiting, path)
+    const manifest = await throughPart(path, async part => {
+      await downloadZip(wanted, part)
+      return readManifest(part)
+    })
     const { projectIds, deploymentCount, artifacts } = manifest
     const what = [
       countOf(projectIds.length, 'project'),
@@ -214,7 +212,6 @@ async function download({ output }: Context, { client, path, query, signal }: Do
     return manifest
   } catch (error) {
     bar.clear()
-    await rm(waiting, { force: true })
     throw error
   }
 }
