@@ -9,6 +9,7 @@ import { startServer, type Stage } from '../support/server.js'
 import { openStream, type LiveStream } from '../support/sse.js'
 import { zipOf } from '../support/zip.js'
 import { repetitions } from '../support/thorough.js'
+import { until } from '../support/until.js'
 
 /** A script that reports its start, and continues when `sites/go` is opened. */
 const untilReleased = 'mkfifo ../go; echo is here; cat ../go'
@@ -87,6 +88,8 @@ t.test('two deployments with many files in the same target never undo each other
     push(stage, b, zips.b)
   ])
   t.same(await Promise.all(runs.map(statusOf)), ['success', 'success', 'success', 'success'])
+  // What the last one has replaced is removed after its record.
+  await until(() => !readdirSync(join(stage.sites, 'a')).some(name => name.startsWith('.svc-')))
   const names = readdirSync(join(stage.sites, 'a'), { recursive: true, withFileTypes: true }).filter(each =>
     each.isFile()
   )

@@ -816,8 +816,8 @@ t.test('proofs of the audit log', async t => {
 })
 
 t.test('each deployment is followed by a checkpoint that contains it, without being asked', async t => {
-  const { client, createProject, as } = await startServer(t)
-  const kept = join(t.testdir(), 'kept.notes')
+  const { client, createProject, as, sites } = await startServer(t)
+  const kept = join(sites, 'kept.notes')
   await client.put('/api/settings', { checkpoint_file: `>>${kept}` })
   const project = await createProject('site')
   const sizes = (): number[] =>

@@ -180,7 +180,7 @@ t.test('a shell in the browser', { skip }, async t => {
 
 t.test('a broken connection is continued without lost or repeated bytes', { skip }, async t => {
   const stage = await startServer(t, { environment })
-  const directory = t.testdir({})
+  const directory = stage.sites
   const script = join(directory, 'print.sh')
   // About 1 MB in bursts, with characters of every length. Much of it is written while no client is connected.
   writeFileSync(
@@ -227,7 +227,7 @@ t.test('a broken connection is continued without lost or repeated bytes', { skip
 
 t.test('output of a large file can be interrupted, and needs no more memory than the window', { skip }, async t => {
   const stage = await startServer(t, { environment })
-  const file = join(t.testdir({}), 'large.txt')
+  const file = join(stage.sites, 'large.txt')
   writeFileSync(file, Buffer.alloc(50 * 1024 * 1024, `${'x'.repeat(79)}\n`))
   const terminal = await openTerminal(stage, { acknowledges: false })
   terminal.type(`cat ${file}\n`)

@@ -803,12 +803,12 @@ t.test(
 )
 
 t.test('a backup is sent as a zip, and only to the operator of this machine', async t => {
-  const { client, home, url } = await startServer(t)
+  const { client, home, url, sites } = await startServer(t)
   const overNetwork = await client.get('/api/backup')
   t.not(overNetwork.status, 200, 'the admin token does not allow it over the network')
   const { withLocalApi } = await import('../../lib/cli/client/opened.js')
   const context = { env: {}, output: { warn: () => {} } } as unknown as Parameters<typeof withLocalApi>[0]
-  const path = join(t.testdir({}), 'backup.zip')
+  const path = join(sites, 'backup.zip')
   await withLocalApi(context, home, async ({ client, isServerRunning }) => {
     t.ok(isServerRunning, url)
     const pieces: Buffer[] = []

@@ -94,7 +94,7 @@ t.test("an auditor's month", async t => {
   await push(ben, staging, 'after the month')
   await client.put('/api/settings', { keep_archives: '5' })
 
-  const cwd = t.testdir({})
+  const cwd = stage.sites
   const auditor = { cwd, env: { SVC_SERVER_URL: stage.url, SVC_TOKEN: tokens.ben } }
   const period = ['--since', '2030-03-01', '--until', '2030-04-01']
   const report = async (...more: string[]): Promise<string> => {

@@ -41,10 +41,10 @@ t.test('a DNS server that never answers', { skip }, async t => {
   await t.test('does not hold a push that reports to it', async t => {
     const stage = await startServer(t)
     const project = await stage.createProject('shop', { preDeployScript: 'until [ -e go ]; do sleep 0.05; done' })
-    const from = t.testdir({
-      'svc.config.json': JSON.stringify({ projectId: project.id, serverUrl: stage.url }),
-      'index.html': 'hello'
-    })
+    const from = join(stage.sites, 'from')
+    mkdirSync(from)
+    writeFileSync(join(from, 'svc.config.json'), JSON.stringify({ projectId: project.id, serverUrl: stage.url }))
+    writeFileSync(join(from, 'index.html'), 'hello')
     const push = start(['push'], { SVC_DEPLOY_TOKEN: project.token }, from)
     await until(() => asked.includes('stats.test'))
     mkdirSync(project.deployPath, { recursive: true })

@@ -101,8 +101,7 @@ t.test('warns of a host that other machines can reach', async t => {
 })
 
 t.test('explains a port that is in use, and releases the data directory', async t => {
-  const { server } = await startServer(t)
-  const directory = t.testdir({ 'other-home': {} })
+  const { server, sites: directory } = await startServer(t)
   const options: ServeOptions = {
     home: locateHome({ SVC_HOME: join(directory, 'other-home') }),
     port: Number(new URL(server.url).port),

@@ -446,9 +446,10 @@ function endLines(rollout: ListedRollout, nodes: readonly ListedRolloutNode[]): 
   const summary = told.join(', ')
   if (state === 'done') return [`done: ${summary}`]
   const reason = haltedReason === null ? '' : oneLine(haltedReason)
-  const verb = having('stuck').length > 0 ? 'revert' : 'resume'
-  if (state === 'reverted') return [`reverted: ${reason}. ${summary}`, `next: svc rollout ${verb} ${id}`]
-  return [`halted: ${reason}. ${summary}`, `next: svc rollout revert ${id}   or   svc rollout resume ${id}`]
+  const [back, on] = [`svc rollout revert ${id}`, `svc rollout resume ${id}`]
+  if (state === 'reverted')
+    return [`reverted: ${reason}. ${summary}`, `next: ${having('stuck').length > 0 ? back : on}`]
+  return [`halted: ${reason}. ${summary}`, `next: ${back}   or   ${on}`]
 }
 
 function waveText(members: readonly ListedRolloutNode[]): string {

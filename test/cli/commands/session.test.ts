@@ -180,10 +180,10 @@ t.test('logout keeps the tokens of other servers', async t => {
 })
 
 t.test('each token is checked, and one valid token is enough', async t => {
-  const { url, createProject } = await startServer(t)
+  const { url, createProject, sites } = await startServer(t)
   const project = await createProject('shop')
   const ask = (env: Record<string, string>) =>
-    svc(['whoami', '--json'], { cwd: t.testdir({}), env: { SVC_SERVER_URL: url, ...env } })
+    svc(['whoami', '--json'], { cwd: sites, env: { SVC_SERVER_URL: url, ...env } })
 
   const both = await ask({ SVC_TOKEN: 'a-wrong-token-0123456789', SVC_DEPLOY_TOKEN: project.token })
   t.equal(both.code, 0, both.stderr)
