@@ -298,7 +298,8 @@ const admin: Holder = { name: 'admin', role: 'admin', ...everything }
 
 function holderOfNode({ nodes }: Needs, node: SigningNode): Holder {
   const holder: Holder = { name: `node:${node.name}`, role: 'agent', ...nothing, node }
-  return { ...holder, again: () => (nodes.isKnown(node.id) ? holder : null) }
+  // The hub ends the stream of a node that is removed (fleet/hub/links.ts), which then reads its end.
+  return { ...holder, again: finishes => (!finishes || nodes.isKnown(node.id) ? holder : null) }
 }
 
 /** A user of the hub has the rights of a named token with its role, or of a deploy token. */
