@@ -600,7 +600,8 @@ t.test('a session has the rights of its token, and ends with it', async t => {
 
 t.test('streams of a token end when it is revoked', async t => {
   const { stage, shop } = await twoProjects(t)
-  const filePath = join(t.testdir({ 'app.log': 'one line\n' }), 'app.log')
+  const filePath = join(stage.sites, 'app.log')
+  writeFileSync(filePath, 'one line\n')
   const { body } = await stage.client.post(`/api/projects/${shop.id}/log-sources`, { items: [{ filePath }] })
   const { token, id } = await create(stage, 'viewer', { projectIds: [shop.id] })
   const stream = await openStream(stage.as(token), `/api/log-sources/${body.items[0].id}/stream`)

@@ -336,7 +336,9 @@ export class HttpServer<R extends string = string, A = unknown> {
     let status = 0
     this.#lasting.enter(exchange)
     try {
-      const reply = await this.#checked(exchange, coming)
+      const checked = this.#checked(exchange, coming)
+      // Without a turn between, the first bytes of a reply are on their way before it can fail.
+      const reply = checked instanceof Promise ? await checked : checked
       status = await send(exchange, reply, {
         linger: this.#limits.linger,
         slices: this.#slices,
@@ -352,11 +354,15 @@ export class HttpServer<R extends string = string, A = unknown> {
     if (exchange.request.socket.writableLength > 0) this.#awaitReader(exchange)
   }
 
-  async #checked(exchange: Exchange, coming: Reply | Promise<Reply>): Promise<Reply> {
+  #checked(exchange: Exchange, coming: Reply | Promise<Reply>): Reply | Promise<Reply> {
+    if (coming instanceof Promise)
+      return coming.then(
+        reply => this.#checked(exchange, reply),
+        error => this.#refuse(exchange, error)
+      )
     try {
-      const reply = coming instanceof Promise ? await coming : coming
-      this.#lasting.beforeReply(exchange, reply)
-      return reply
+      this.#lasting.beforeReply(exchange, coming)
+      return coming
     } catch (error) {
       return this.#refuse(exchange, error)
     }

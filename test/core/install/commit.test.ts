@@ -16,7 +16,8 @@ function meddling(meddle: () => void, n = 3): Disk {
   return {
     ...realDisk,
     openSync: ((path: string, ...rest: [string, number]) => {
-      if (path.endsWith('.undo') && ++opened === n) meddle()
+      // It is created first, and then opened for each write.
+      if (path.endsWith('.undo') && rest[0] !== 'wx' && ++opened === n) meddle()
       return realDisk.openSync(path, ...rest)
     }) as Disk['openSync']
   }
