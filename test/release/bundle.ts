@@ -38,7 +38,8 @@ const kept: Record<string, RegExp> = {
   'sql.js': /^dist\/sql-wasm\.(js|wasm)$/,
   // Its sources too, so that it can be compiled where there is no binary for the machine.
   'node-pty':
-    /^(lib\/(?!.*\.test\.js).*\.js|build\/Release\/(pty\.node|spawn-helper)|src\/unix\/.*|binding\.gyp|scripts\/(prebuild|post-install)\.js)$/,
+    // Without what runs on Windows only: its native part is not there either.
+    /^(lib\/(?!windows|conpty|worker\/|.*\.test\.js).*\.js|build\/Release\/(pty\.node|spawn-helper)|src\/unix\/.*|binding\.gyp|scripts\/(prebuild|post-install)\.js)$/,
   'node-addon-api': /^(.*\.(h|gyp|gypi)|index\.js)$/
 }
 const always = /^(package\.json|LICENSE(\.md)?)$/
