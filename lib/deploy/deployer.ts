@@ -412,7 +412,7 @@ function phases({ store, live, queue, waiting, receiptBook, trees, executors, st
   /** Waits for what works beside the deployments, and ends its threads. */
   async function close(): Promise<void> {
     // The next start does what takes longer.
-    await Promise.race([parts.targets.tidied(), sleep(tailGraceMs, undefined, { ref: false })])
+    await parts.targets.tidied()
     await receiptBook.close()
     await trees.close()
     await parts.incremental.close()

@@ -109,7 +109,7 @@ interface Place {
 const quietMs = 2_000
 
 /** Creates an empty set of locks. */
-export function createTargetLocks() {
+export function createTargetLocks(tidyMs = 5_000) {
   const leaving = new Set<Promise<unknown>>()
   /** Holders and waiters, in order of arrival. */
   const places: Place[] = []
@@ -182,9 +182,12 @@ export function createTargetLocks() {
       leaving.add(end)
     },
 
-    /** Resolves when the locks are released that `releaseAfter` was called for. */
+    /**
+     * Resolves when the locks are released that `releaseAfter` was called for, or after `tidyMs`: the file system of
+     * one of them may not respond, and the others must not wait for that.
+     */
     async tidied(): Promise<void> {
-      await Promise.all(leaving)
+      await Promise.race([Promise.all(leaving), sleep(tidyMs, undefined, { ref: false })])
     },
     isHeld: (holder: string): boolean => placeOf(holder) !== undefined
   }

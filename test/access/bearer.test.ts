@@ -31,8 +31,9 @@ const sessions = {
 }
 
 const named = { callerOf: () => null, callerById: () => null, callerAgain: () => null }
+let isNodeKnown = true
 const nodes = {
-  isKnown: () => true,
+  isKnown: () => isNodeKnown,
   verify({ headers }: Pick<Credentials, 'headers'>) {
     if (headers.authorization !== 'SvcNode signed') throw new Refusal('unauthorized', 'unauthorized', 'Not signed')
     return { id: 'node_a', name: 'plant-a1', session: 's', counter: '1', protocol: 2, bodySha256: '' }
@@ -114,6 +115,15 @@ t.test('identifies the holder of a token by the rule of the route', async t => {
     else if (expected === 403) t.throws(authorise, { kind: 'forbidden', code: 'forbidden' }, what)
     else t.equal(authorise().role, expected, what)
   }
+})
+
+t.test('a removed node changes nothing any more, and the hub ends its stream', async t => {
+  const { checkAgain } = bearerWith().authorise('agent', credentials('SvcNode signed'))
+  checkAgain?.(true)
+  isNodeKnown = false
+  t.teardown(() => (isNodeKnown = true))
+  t.throws(() => checkAgain?.(true), { kind: 'unauthorized', code: 'token_revoked' })
+  t.doesNotThrow(() => checkAgain?.(false))
 })
 
 t.test('names callers as the audit log does', async t => {

@@ -147,6 +147,16 @@ t.test('a lock is released after the work that its holder left, and nobody is to
   t.strictSame(waits, [])
 })
 
+t.test('work that never ends keeps its lock, and nobody waits for ever until all is tidy', async t => {
+  const locks = createTargetLocks(1)
+  await locks.hold('1', t.testdir(), { signal: never })
+  locks.releaseAfter('1', new Promise(() => {}))
+  const alive = setInterval(() => {}, 1000)
+  await locks.tidied()
+  clearInterval(alive)
+  t.ok(locks.isHeld('1'))
+})
+
 t.test('two holders that exchange their targets do not deadlock', async t => {
   const top = t.testdir({ a: {}, b: {} })
   const links = ['one', 'two'].map(name => join(top, name)) as [string, string]
