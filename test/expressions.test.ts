@@ -26,6 +26,7 @@ const places: Readonly<Record<string, string>> = {
   "lib/api/agent.ts: router.match('GET', path)": noText,
   'lib/api/projects.ts: components.search(searched, asked, signal)': noText,
   'lib/api/system.ts: doors.search()': noText,
+  'lib/core/archive/walk.ts: new RegExp( `^(?:${ends.map(({ head, tail }) => `(?=${escape': read,
   'lib/core/archive/names.ts: new RegExp(`[\\\\u007f-\\\\u009f\\\\u2028\\\\u2029]|${invisibleChara': fixed,
   "lib/cli/commands/tail.ts: new RegExp(grep, ignoresCase ? 'i' : '')": 'of the user, in the process of the user',
   "lib/cli/commands/tail.ts: api.search(id, { q: pattern?.source ?? '^', ignoresCase: pat": noText,

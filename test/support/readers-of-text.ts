@@ -1,4 +1,5 @@
 import './without-dom.js'
+import { createIgnore } from '../../lib/core/archive/walk.js'
 import { compileGlob, isGlob } from '../../lib/base/glob.js'
 import { parseDotenv, parseJsonObject } from '../../lib/base/config/files.js'
 import { plainText } from '../../lib/cli/terminal/terminal-text.js'
@@ -22,6 +23,8 @@ export interface Reader {
 const links = (text: string): unknown => piecesOf([{ text, style: plainStyle }], linksIn(text), [])
 const plain = (read: (text: string) => unknown, begin = ''): Reader => ({ begin, read })
 
+const ignored = createIgnore({ builtin: true, project: ['*.log', 'a*b', '/x/*/*.y', '**/*z'], cli: [] })
+
 /** What reads text from outside with several expressions, or with one that is computed. */
 export const readers: Readonly<Record<string, Reader>> = {
   'a .env file': plain(parseDotenv),
@@ -34,6 +37,7 @@ export const readers: Readonly<Record<string, Reader>> = {
   'a header': plain(parseHeaderValue, 'form-data; name="'),
   'a glob': plain(text => isGlob(text)),
   'a glob, compiled': plain(text => refused(() => compileGlob(text).matches('a/b'))),
+  'a path, for the rules of a walk': plain(text => ignored.judge(text, false, { isIgnored: false, rank: -1 })),
   'text for a terminal': plain(plainText),
   'the time of a line': plain(text => timeOfLine(text, 0)),
   'the level of a line': plain(levelOfLine),

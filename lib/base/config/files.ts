@@ -282,6 +282,8 @@ const newFileMode = 0o600
 const root = 0
 const name = /^[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.]*)[ \t]*=[ \t]*/
 const value = /'([^']*)'|"((?:[^"\\]|\\[^])*)"|((?:(?![ \t]#)[^\r\n])*)/
+/** The first word of a line that assigns nothing to it. */
+const firstWord = /^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)(?=[ \t:\r]|$)/gm
 const assignment = new RegExp(`${name.source}(?:${value.source})[^\\r\\n]*$`, 'gm')
 
 /** Returns the assignments of a text; for a repeated key, the last value. */
@@ -353,9 +355,8 @@ export async function readDotenv(directory: string, reader: 'server' | 'client')
   const known: readonly string[] = dotenvKeys
   const unknown = Object.keys(all).filter(key => /^SVC_/i.test(key) && !known.includes(key))
   const repeated = dotenvKeys.filter(key => new Set(assignmentsOf(text, key).map(([whole]) => whole)).size > 1)
-  const unset = dotenvKeys.filter(
-    key => !Object.hasOwn(all, key) && new RegExp(`^[ \\t]*(export[ \\t]+)?${key}[ \\t:]`, 'm').test(text)
-  )
+  const named = new Set([...text.matchAll(firstWord)].map(([, word]) => word))
+  const unset = dotenvKeys.filter(key => !Object.hasOwn(all, key) && named.has(key))
   const warnings = [
     ...(problem === null ? [] : [problem]),
     ...unset.map(key => `"${path}" names ${key} without "=", so it sets nothing: write ${key}=value`),

@@ -400,6 +400,8 @@ export function interpreterOf(script: string): Interpreter | null {
 const systemPath = '/usr/bin:/bin'
 /** What one call of `mkfifo` makes; each has two descriptors while it waits. */
 const pipesAtOnce = 8
+/** How long a pipe waits for its use. Scripts come one after the other, and a server at rest keeps none. */
+const pipeWaitsMs = 2000
 
 /** Both ends of a pipe that nobody has used. */
 interface Ends {
@@ -416,6 +418,7 @@ interface OutputPipe {
 
 const unused: Ends[] = []
 let making: Promise<boolean> | null = null
+let waiting: NodeJS.Timeout | undefined
 
 /**
  * Opens a pipe; null where none can be made or read, as on Windows and in Bun, whose sockets read no descriptor: a
@@ -425,8 +428,11 @@ export async function openPipe(): Promise<OutputPipe | null> {
   if (process.platform === 'win32' || bunVersion !== undefined) return null
   for (;;) {
     const ends = unused.pop()
-    if (ends !== undefined)
+    if (ends !== undefined) {
+      clearTimeout(waiting)
+      if (unused.length > 0) waiting = setTimeout(closeUnused, pipeWaitsMs).unref()
       return { reader: new Socket({ fd: ends.fd, readable: true, writable: false }), writer: ends.writer }
+    }
     making ??= makePipes().finally(() => (making = null))
     if (!(await making)) return null
   }
@@ -450,6 +456,13 @@ async function makePipes(): Promise<boolean> {
     if (directory !== null) rmSync(directory, { recursive: true, force: true })
   }
   return unused.length > 0
+}
+
+function closeUnused(): void {
+  for (const { fd, writer } of unused.splice(0)) {
+    closeSync(writer)
+    closeSync(fd)
+  }
 }
 
 function open(path: string): Ends {

@@ -14,8 +14,9 @@ import {
   textOptionOf,
   openPipe
 } from '../../../lib/core/proc/run.js'
+import { openFiles } from '../../support/descriptors.js'
 import { until } from '../../support/until.js'
-import { closeSync, fstatSync, readdirSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, readdirSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 
 const posix = process.platform === 'win32' ? 'the scripts of these tests are written for sh' : false
@@ -406,6 +407,16 @@ t.test(
     }
   }
 )
+
+t.test('keeps no pipe open that nothing asks for', { skip: !existsSync('/proc/self/fd') && 'no /proc' }, async t => {
+  const held = (): string[] => openFiles().filter(path => path.includes('svc-pipe-'))
+  const pipe = await openPipe()
+  if (pipe === null) throw new Error('There is no pipe')
+  t.ok(held().length > 2, 'others wait for the next script')
+  pipe.reader.destroy()
+  closeSync(pipe.writer)
+  await until(() => held().length === 0)
+})
 
 t.test('does without where none can be made', async t => {
   const { TMPDIR } = process.env
