@@ -39,8 +39,11 @@ const line =
   ({ event, data }: { event: string; data: any }) =>
     event === 'log' && pattern.test(data.data)
 
+/** Many files, several times, on a machine that does other work. */
+const statusWithinMs = 300_000
+
 async function statusOf({ stream }: Watched): Promise<string> {
-  return (await stream.next('status')).data.status
+  return (await stream.next('status', statusWithinMs)).data.status
 }
 
 async function release(path: string): Promise<void> {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Client } from './client.js'
+import { defaultWithinMs } from './until.js'
 
 export interface LiveEvent {
   event: string
@@ -63,7 +64,7 @@ export async function openStream(
     ended,
     close: () => void reply.destroy(),
     changed: () => new Promise(resolve => void (wake = resolve)),
-    async next(wanted, withinMs = 20_000) {
+    async next(wanted, withinMs = defaultWithinMs) {
       const fits = typeof wanted === 'string' ? (event: LiveEvent) => event.event === wanted : wanted
       const untilMs = performance.now() + withinMs
       for (;;) {

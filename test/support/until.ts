@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Pause between two looks, and how it grows: by a part of the time waited, because each look may be a request. */
 const [minPollMs, maxPollMs, pollShare] = [5, 100, 0.05]
-/** Time limit that suffices for two busy cores. After it, the test fails with a sentence. */
-const defaultWithinMs = 60_000
+/** How long a test waits for what must come, which suffices for two busy cores. Then it fails with a sentence. */
+export const defaultWithinMs = 60_000
 
 type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>
 
