@@ -10,7 +10,7 @@ import {
   type WorkerThread
 } from '../../lib/base/workers.js'
 import type { TestAnswer, TestRequest } from '../support/answering-worker.js'
-import { until } from '../support/until.js'
+import { defaultWithinMs, until } from '../support/until.js'
 
 /** Counts the worker threads of this process. */
 const seen = { started: 0, living: 0 }
@@ -200,8 +200,10 @@ t.test('keeps the process running only while a request is open', async t => {
   const program = `
     import { startThread } from '${new URL('../../lib/base/workers.js', import.meta.url)}'
     const thread = startThread({ module: new URL('${module}') })
-    thread.post({ kind: 'wait', ms: 60000 })
+    thread.post({ kind: 'wait', ms: 600000 })
     console.log(await thread.ask({ kind: 'count', to: 2 }))`
-  const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { timeout: 30_000 })
+  const { stdout, status } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    timeout: defaultWithinMs
+  })
   t.strictSame([String(stdout), status], ['2\n', 0])
 })

@@ -1,6 +1,7 @@
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { findProgram } from '../support/programs.js'
 import { openShared } from '../support/shared-in-process.js'
+import { defaultWithinMs } from '../support/until.js'
 
 /** The first is half as expensive: the others draw the window around the page, although nobody sees it. */
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
@@ -28,7 +29,7 @@ const switches = [
 export const findChromium = (): string | undefined => findProgram(...names) ?? undefined
 
 /** Time limit for what must appear, also on a busy machine. */
-export const patienceMs = 60_000
+export const patienceMs = defaultWithinMs
 
 /** Starts a browser with an empty profile. */
 export function launchChromium(executablePath: string): Promise<Browser> {

@@ -17,7 +17,7 @@ import { encodeLine, UnknownOutcome } from '../../lib/core/store/redo.js'
 import type { ReplicatedStore } from '../../lib/cluster/replicated-store.js'
 import { readSettings } from '../../lib/core/store/tables/server.js'
 import { ownHub } from '../support/hub-keys.js'
-import { until } from '../support/until.js'
+import { soon, until } from '../support/until.js'
 import { hubsOn, put } from './hubs.js'
 import { aLog } from './stage.js'
 
@@ -49,7 +49,6 @@ const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
 const limits = { probeMs: 200 }
 const options = () => (etcd as NonNullable<typeof etcd>).options
-const soon = () => AbortSignal.timeout(20_000)
 
 async function rekey(leader: ReplicatedStore, others: readonly ReplicatedStore[]): Promise<Buffer> {
   const key = randomBytes(32)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { readSettings } from '../../lib/core/store/tables/server.js'
 import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { startHubs } from '../support/hub-processes.js'
-import { until } from '../support/until.js'
+import { soon, until } from '../support/until.js'
 import { createLeaderQueue } from '../../lib/cluster/hub.js'
 import type { LocalCopy } from '../../lib/cluster/local-copy.js'
 import { LostLeadership } from '../../lib/core/store/redo.js'
@@ -12,7 +12,6 @@ import { contentOf, hubsOn, put } from './hubs.js'
 /* What fails in a cluster, on a real etcd of three members with TLS and authentication. */
 
 const skip = withoutEtcd()
-const soon = () => AbortSignal.timeout(30_000)
 const limits = { probeMs: 500 }
 
 t.test('without a majority of etcd reads are answered and writes are refused, until it is back', { skip }, async t => {

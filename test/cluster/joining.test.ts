@@ -4,6 +4,7 @@ import { readSettings } from '../../lib/core/store/tables/server.js'
 import { openStore } from '../../lib/core/store/durable-store.js'
 import { startEtcd, withoutEtcd } from '../support/etcd.js'
 import { ownHub } from '../support/hub-keys.js'
+import { soon } from '../support/until.js'
 import { mkdirSync } from 'node:fs'
 import { contentOf, hubsOn, put } from './hubs.js'
 
@@ -11,7 +12,6 @@ const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
 const options = () => (etcd as NonNullable<typeof etcd>).options
-const soon = () => AbortSignal.timeout(20_000)
 
 t.test('a server becomes the first hub with all that it has, and leaves with all that was added', { skip }, async t => {
   const stage = hubsOn(t, options())

@@ -1,14 +1,13 @@
 import t from 'tap'
 import { readSettings } from '../../lib/core/store/tables/server.js'
 import { startEtcd, withoutEtcd } from '../support/etcd.js'
-import { until } from '../support/until.js'
+import { soon, until } from '../support/until.js'
 import { contentOf, hubsOn, put } from './hubs.js'
 
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
 const options = () => (etcd as NonNullable<typeof etcd>).options
-const soon = () => AbortSignal.timeout(20_000)
 
 t.test('one hub leads, the others apply what it writes', { skip }, async t => {
   const stage = hubsOn(t, options())

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Refusal } from '../../lib/base/errors.js'
 import { endOfPrefix } from '../../lib/cluster/etcd/client.js'
 import { anEtcd, withoutEtcd, withoutSnapshots } from '../support/etcd.js'
-import { until } from '../support/until.js'
+import { soon, until } from '../support/until.js'
 import { hubsOn, put } from './hubs.js'
 import { readSettings } from '../../lib/core/store/tables/server.js'
 
@@ -21,7 +21,7 @@ t.test(
     await put(first, 'a', 'before')
     const second = await stage.open('h2')
     const reached = first.sequence()
-    await second.reached(reached, AbortSignal.timeout(10_000))
+    await second.reached(reached, soon())
     await first.close()
     stage.hubs.delete('h1')
     await until(() => second.role().kind === 'leader')
@@ -71,7 +71,7 @@ for (const auth of [true, false]) {
       for (let at = 0; at < 40; at++) await put(leader, 'a', String(at)).catch(() => {})
       await put(await stage.leader(), 'a', 'acknowledged')
       const had = Math.max(...hubs.map(hub => hub.sequence()))
-      await Promise.all(hubs.map(hub => hub.reached(had, AbortSignal.timeout(20_000))))
+      await Promise.all(hubs.map(hub => hub.reached(had, soon())))
 
       await etcd.goBack()
       const saved: string[] = []

@@ -2,14 +2,13 @@ import t from 'tap'
 import { createEtcdClient, endOfPrefix } from '../../lib/cluster/etcd/client.js'
 import { EtcdConnection } from '../../lib/cluster/etcd/connection.js'
 import { startEtcd, withoutEtcd } from '../support/etcd.js'
-import { until } from '../support/until.js'
+import { soon, until } from '../support/until.js'
 import { contentOf, hubsOn, put } from './hubs.js'
 
 const skip = withoutEtcd()
 const etcd = skip === false ? await startEtcd() : null
 t.teardown(() => etcd?.close())
 const options = () => (etcd as NonNullable<typeof etcd>).options
-const soon = () => AbortSignal.timeout(20_000)
 const limits = { keptWrites: 10, keptForAbsent: 40, trimMs: 100, probeMs: 200 }
 
 async function linesIn(): Promise<number[]> {

@@ -21,7 +21,7 @@ import type { Project } from '../../lib/model/project.js'
 import { admin, deployStage, type DeployStage } from '../support/deploy-stage.js'
 import { makeZip } from '../support/make-zip.js'
 import { treeBody } from '../support/planned.js'
-import { until } from '../support/until.js'
+import { soon, until } from '../support/until.js'
 
 /* What a deployment does, and says, about what somebody else has done in its target. */
 
@@ -30,7 +30,7 @@ async function planRequest(stage: DeployStage, project: Project, files: Record<s
   for (const [path, contents] of Object.entries(files)) writeFileSync(join(site, path), contents)
   const asks = { asks: { prune: undefined, force: false }, listed: 9, scripts: {}, mayUpload: true, clientTimeMs: null }
   const tree = await treeBody(site)
-  return { projectId: project.id, tree, noSpace: null, maxUploadBytes: 5, signal: AbortSignal.timeout(60_000), ...asks }
+  return { projectId: project.id, tree, noSpace: null, maxUploadBytes: 5, signal: soon(), ...asks }
 }
 
 t.test('a file that svc did not put there is named when it is replaced, or protected by the policy', async t => {
@@ -89,7 +89,7 @@ t.test('what is made in a setgid directory has its group, and is setgid, also if
     { name: 'listed/a', data: '1', mode: 0o100644 },
     { name: 'other/b', data: '1', mode: 0o100644 }
   ])
-  const limits = { limitBytes: 1e6, signal: AbortSignal.timeout(60_000) }
+  const limits = { limitBytes: 1e6, signal: soon() }
   const received = await stage.deployer.receive(Readable.from([zip]), limits)
   const actor = { name: 'admin', ip: null }
   await (await stage.deployer.deploy(received, { projectId: project.id, env: {}, actor })).finished

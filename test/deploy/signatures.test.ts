@@ -5,7 +5,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sshSigned } from '../../lib/core/proof/signature-formats.js'
 import { readPublicKey } from '../../lib/core/proof/keys.js'
@@ -20,6 +19,7 @@ import { admin, type DeployStage, deployStage } from '../support/deploy-stage.js
 import { sendChanges } from '../support/changes-stage.js'
 import { zipOf } from '../support/zips.js'
 import { aKey, digestOf, signedBy, statementOf, type TestKey } from '../support/signed-releases.js'
+import { inTime } from '../support/until.js'
 
 const files = { 'index.html': 'new', 'app.js': 'let x' }
 const before = { 'index.html': 'old' }
@@ -259,11 +259,11 @@ t.test('attacks on the way back', async t => {
 
 t.test('a key that is revoked while a release waits', async t => {
   const { stage, shop, ana } = await scene(t)
-  const startAt = new Date(Date.now() + 1500).toISOString()
+  const startAt = new Date(Date.now() + 3000).toISOString()
   const run = await stage.push(shop, files, { sent: signedBy(statementOf(shop.id, files), ana), startAt })
   await stage.store.write(tx => updateSigningKey(tx, ana.row.id, { revokedAt: new Date().toISOString() }))
   // The timer of the deployment does not keep the process alive.
-  const row = await Promise.race([run.finished, sleep(20_000)])
+  const row = await inTime(run.finished)
   t.match(row, { status: 'failed', errorMessage: /was revoked/ })
   t.strictSame(contents(shop), before)
 })

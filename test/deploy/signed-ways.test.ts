@@ -17,6 +17,7 @@ import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { type EntryPlan, makeZip } from '../support/make-zip.js'
 import { aKey, digestOf, signedBy, statementOf } from '../support/signed-releases.js'
 import { zipOf } from '../support/zips.js'
+import { inTime, until } from '../support/until.js'
 
 const files = { 'index.html': 'new', 'app.js': 'let x' }
 const before = { 'index.html': 'old' }
@@ -53,7 +54,7 @@ async function scene(t: Test, policy: Partial<SignaturePolicy> = {}, needs: Part
 }
 
 /** Returns the end of a deployment, whose timer does not keep the process alive. */
-const endOf = (run: Run) => Promise.race([run.finished, sleep(20_000)])
+const endOf = (run: Run) => inTime(run.finished)
 
 t.test('a list of components is demanded, with and without signatures', async t => {
   for (const require of ['off', 'warn', 'refuse'] as const) {
@@ -182,9 +183,9 @@ t.test('an undo of what came after a repair or an exact rollback', async t => {
 t.test('a release that waits is judged when it begins', async t => {
   const { stage, shop, signed, push, read } = await scene(t)
   const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString()
-  const late = await stage.push(shop, files, { sent: signed(files, { notAfter: inMs(400) }), startAt: inMs(1000) })
+  const late = await stage.push(shop, files, { sent: signed(files, { notAfter: inMs(3000) }), startAt: inMs(3500) })
   t.match(await endOf(late), { status: 'failed', errorMessage: /The statement has expired/ })
-  const earlier = await stage.push(shop, files, { sent: signed(files), startAt: inMs(1000) })
+  const earlier = await stage.push(shop, files, { sent: signed(files), startAt: inMs(3000) })
   await push({ 'index.html': 'newer' }, 101)
   t.match(await endOf(earlier), { status: 'failed', errorMessage: /it was signed earlier/ })
   t.equal(read('index.html'), 'newer')
@@ -193,7 +194,7 @@ t.test('a release that waits is judged when it begins', async t => {
 t.test('an approval that comes after the statement has expired', async t => {
   const { stage, shop, signed, read } = await scene(t)
   await stage.change(shop, { policy: { ...shop.policy, approval: defaultApproval } })
-  const notAfter = new Date(Date.now() + 1500).toISOString()
+  const notAfter = new Date(Date.now() + 3000).toISOString()
   const waits = await stage.push(shop, files, { sent: signed(files, { notAfter }) })
   t.match(stage.row(waits.deployId), { status: 'queued', heldFor: 'approval' })
   while (new Date().toISOString() < notAfter) await sleep(100)
@@ -209,7 +210,7 @@ t.test('an archive that somebody changes while it waits, or before it is promote
   const other = /does not contain the files that were signed/
   const change = async (id: string): Promise<void> =>
     writeFileSync(join(stage.home.deployments, `${id}.zip`), await zipOf({ ...files, 'app.js': 'evil' }))
-  const startAt = new Date(Date.now() + 800).toISOString()
+  const startAt = new Date(Date.now() + 3000).toISOString()
   const waits = await stage.push(shop, files, { sent: signed(files), startAt })
   await change(waits.deployId)
   t.match(await endOf(waits), { status: 'failed', errorMessage: other, placed: null })
@@ -226,11 +227,11 @@ t.test('an archive that somebody changes while it waits, or before it is promote
 
   // A server that was killed takes up what waits, with its statement.
   await push({ 'index.html': 'newer' }, 102)
-  const later = new Date(Date.now() + 2500).toISOString()
+  const later = new Date(Date.now() + 4000).toISOString()
   const { deployId } = await stage.push(shop, files, { sent: signed(files, { sequence: 103 }), startAt: later })
   await change(deployId)
   const after = await stage.restart()
-  for (let left = 200; left > 0 && after.row(deployId).status !== 'failed'; left--) await sleep(50)
+  await until(() => after.row(deployId).status === 'failed')
   t.match(after.row(deployId), { status: 'failed', errorMessage: other, placed: null })
   t.equal(read('index.html'), 'newer')
 })

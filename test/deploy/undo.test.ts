@@ -5,6 +5,7 @@ import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
 import { exactTree } from '../support/exact-tree.js'
+import { soon } from '../support/until.js'
 
 t.test('an exact way back', async t => {
   const stage = await deployStage(t)
@@ -56,7 +57,7 @@ t.test('an exact way back', async t => {
     await stage.deploy(project, { a: 'two', 'd/b': 'two' })
     for (const path of ['a', 'd']) rmSync(place(project, path), { recursive: true })
     t.match(await undo(project), { status: 'failed', errorMessage: /Nothing was changed: .* not there any more/ })
-    const plan = await deployer.planUndo(project.id, { signal: AbortSignal.timeout(60_000) })
+    const plan = await deployer.planUndo(project.id, { signal: soon() })
     t.match(
       plan.checks.filter(({ ok }) => !ok),
       [{ code: 'target_emptied' }],
@@ -75,7 +76,7 @@ t.test('an exact way back', async t => {
     const plan = await deployer.planRollback(first.id, {
       mode: 'exact',
       force: true,
-      signal: AbortSignal.timeout(60_000)
+      signal: soon()
     })
     t.match(plan.paths, { changed: ['a', 'b'] })
     t.match(await exactly(project, first.id, true), { status: 'success' })
@@ -94,7 +95,7 @@ t.test('an exact way back', async t => {
     const first = await stage.deploy(project, { a: 'one' })
     await stage.deploy(project, { a: 'two', c: 'two' })
     edit(project, 'a', 'by hand')
-    const plan = await deployer.planRollback(first.id, { mode: 'overlay', signal: AbortSignal.timeout(60_000) })
+    const plan = await deployer.planRollback(first.id, { mode: 'overlay', signal: soon() })
     t.match(
       plan.checks.filter(({ ok }) => !ok),
       [{ name: 'edited_files', code: 'target_drifted' }]

@@ -16,7 +16,7 @@ const ben = { name: 'token:ben', ip: null, role: 'operator', token: { id: 'tok_b
 t.test('a deployment begins at its time, and others of its project go ahead', async t => {
   const stage = await deployStage(t)
   const shop = await stage.addProject()
-  const startAt = inMs(1200)
+  const startAt = inMs(3000)
   const run = await stage.push(shop, { 'b.txt': 'late' }, { startAt })
   t.match(run, { heldFor: 'schedule' })
   t.match(stage.row(run.deployId), { status: 'queued', heldFor: 'schedule', holdUntil: startAt, startAt })
@@ -32,7 +32,7 @@ t.test('a deployment that begins at its time has the scripts and variables of it
   const run = await stage.push(
     shop,
     { 'a.txt': '1' },
-    { startAt: inMs(900), postDeploy: 'echo "$TEXT" > said', env: { TEXT: 'geheim' } }
+    { startAt: inMs(3000), postDeploy: 'echo "$TEXT" > said', env: { TEXT: 'geheim' } }
   )
   await ended(stage, run.deployId)
   const row = stage.row(run.deployId)

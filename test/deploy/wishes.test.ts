@@ -153,7 +153,7 @@ t.test(
     const stage = await deployStage(t, undefined, {}, { copies })
     const project = await stage.addProject()
     await place(stage, project.id)
-    const startAt = new Date(Date.now() + 1_000).toISOString()
+    const startAt = new Date(Date.now() + 3_000).toISOString()
     const run = await stage.push(project, { a: '1' }, { startAt })
     await stage.store.write(tx => deleteNode(tx, 'node_a'))
     await until(() => stage.row(run.deployId).status === 'failed')

@@ -175,8 +175,8 @@ const places = [
   'usr/local/bin'
 ]
 
-/** More than ten times what the slowest document takes. */
-const deadlineMs = 180_000
+/** More than thirty times what the slowest document takes on two idle cores. */
+const deadlineMs = 600_000
 
 async function runScript(text: string, { root, port }: Stage, env: Record<string, string>): Promise<Outcome> {
   const path = [join(root, 'usr/local/bin'), standIns, dirname(process.execPath), process.env['PATH']].join(':')

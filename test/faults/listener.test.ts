@@ -8,6 +8,7 @@ import { bare } from '../support/bare.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 import { snapshot } from '../support/tree.js'
+import { defaultWithinMs } from '../support/until.js'
 
 /*
  * What keeps a server from listening: each a sentence with the cause and the next step, exit code 1, and a data
@@ -35,7 +36,7 @@ function run(prefix: string[], words: string[], { cwd, home }: { cwd: string; ho
     cwd,
     env: bareEnvironment(cwd, { SVC_HOME: home }),
     encoding: 'utf8',
-    timeout: 60_000
+    timeout: defaultWithinMs
   })
 }
 

@@ -11,7 +11,7 @@ import { startEtcd, type EtcdCluster, type Member } from './etcd.js'
 import { startHubs, type HubAnswer, type HubProcess, type HubProcesses } from './hub-processes.js'
 import { faultOfHistory, type RegisterOperation } from './linearizable.js'
 import { createRandom, type Random } from './random.js'
-import { until } from './until.js'
+import { defaultWithinMs, until } from './until.js'
 
 /*
  * Writers on a cluster whose leader and whose members of etcd are killed (SIGKILL), in turn, and started again. Each write
@@ -60,7 +60,7 @@ const swapsOf100 = 25
 /** Time until what was killed is started again, as a share of the time between kills. */
 const downShare = 0.5
 const pauseMs = 25
-const aroundMs = 60_000
+const aroundMs = defaultWithinMs
 
 /** Runs for this many seconds, then waits until all is up, and looks at everything. */
 export async function soakCluster(options: ClusterSoakOptions): Promise<ClusterReport> {

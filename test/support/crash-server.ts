@@ -4,6 +4,7 @@ import type { CrashPlaces } from './crash-needs.js'
 import { createCrashClient, type CrashClient } from './crash-client.js'
 import { bare } from './bare.js'
 import { bareEnvironment, svcPath } from './svc.js'
+import { defaultWithinMs } from './until.js'
 
 /** A server that will be killed. */
 export interface CrashServer {
@@ -57,7 +58,6 @@ export function startCrashServer(base: string, { home, temporary }: CrashPlaces,
 }
 
 const pollMs = 5
-const limitMs = 60_000
 const notYet = new Set(['starting', 'unhealthy'])
 
 /**
@@ -69,7 +69,7 @@ export async function awaitHealth(
   complain: (sentence: string) => void
 ): Promise<{ client: CrashClient; startings: number } | null> {
   const client = createCrashClient(url)
-  for (let startings = 0, untilMs = performance.now() + limitMs; performance.now() < untilMs; startings++) {
+  for (let startings = 0, untilMs = performance.now() + defaultWithinMs; performance.now() < untilMs; startings++) {
     const answer = await client.call('GET', '/api/health', '')
     if (answer === null) return null
     if (answer.status === 200) return { client, startings }

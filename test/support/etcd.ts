@@ -11,7 +11,7 @@ import type { EtcdOptions } from '../../lib/cluster/etcd/connection.js'
 import { makeSigned, type Identity } from './certificates.js'
 import { freePort } from './free-port.js'
 import { findProgram } from './programs.js'
-import { until } from './until.js'
+import { defaultWithinMs, until } from './until.js'
 
 /*
  * Real etcd (Debian's etcd-server) on this machine: one member or several, by default with TLS and with authentication, as
@@ -281,7 +281,7 @@ function post({ url, body, token, agent }: Question): Promise<Record<string, unk
   const text = JSON.stringify(body)
   const headers = { 'Content-Length': Buffer.byteLength(text), ...(token !== null && { Authorization: token }) }
   return new Promise((resolve, reject) => {
-    const given = { method: 'POST', headers, timeout: 10_000 }
+    const given = { method: 'POST', headers, timeout: defaultWithinMs }
     const answer = (response: http.IncomingMessage) => {
       const pieces: Buffer[] = []
       response.on('data', (piece: Buffer) => pieces.push(piece))

@@ -18,7 +18,7 @@ t.test('an error that nothing catches fails its file, and the next file still ru
   const files = ['thrown', 'rejected', 'passes'].map(name => join(directory, `${name}.test.mjs`))
   const { stdout, status } = spawnSync(...bare(process.execPath, [group, ...files]), {
     encoding: 'utf8',
-    env: { ...process.env, TAP_TIMEOUT: '60' }
+    env: { ...process.env, TAP_TIMEOUT: '600' }
   })
   t.same(stdout.match(/^(not )?ok \d/gm), ['not ok 1', 'not ok 2', 'ok 3'])
   for (const message of ['thrown late', 'rejected']) t.match(stdout, message)

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { installedFolder } from './rivals.js'
+import { defaultWithinMs } from './until.js'
 
 export interface RealPm2 {
   /** Variables for processes that must find it: PATH with it first, and its own PM2_HOME. */
@@ -23,7 +24,7 @@ export async function realPm2(t: { teardown(work: () => unknown): void }): Promi
     const { status, stdout } = spawnSync(join(bin, 'pm2'), words, {
       env: { ...env, HOME: directory },
       encoding: 'utf8',
-      timeout: 60_000
+      timeout: defaultWithinMs
     })
     return { status, stdout }
   }

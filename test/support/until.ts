@@ -2,8 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Pause between two looks, and how it grows: by a part of the time waited, because each look may be a request. */
 const [minPollMs, maxPollMs, pollShare] = [5, 100, 0.05]
-/** How long a test waits for what must come, which suffices for two busy cores. Then it fails with a sentence. */
-export const defaultWithinMs = 60_000
+/**
+ * How long a test waits for what must come, which suffices for two busy cores of a fifth of the usual speed. Then it
+ * fails with a sentence. What comes sooner costs nothing.
+ */
+export const defaultWithinMs = 180_000
+
+/** Returns a signal that ends such a wait. */
+export const soon = (): AbortSignal => AbortSignal.timeout(defaultWithinMs)
+
+/** Waits for work that does not keep this process alive, such as the timer of a deployment. Rejects if it never ends. */
+export async function inTime<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('It never ended')), defaultWithinMs)
+  })
+  return await Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
 
 type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>
 

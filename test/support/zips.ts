@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { Readable } from 'node:stream'
 import { ZipFile } from 'yazl'
+import { compressedBytes } from './zip.js'
 
 /** The time of all files: two deployments of the same contents differ in nothing, whenever they are made. */
 const mtime = new Date()
@@ -10,7 +11,8 @@ const mtime = new Date()
 export async function zipOf(files: Record<string, string | Buffer>): Promise<Buffer> {
   const zip = new ZipFile()
   for (const [path, content] of Object.entries(files)) {
-    zip.addBuffer(Buffer.from(content), path, { mtime, mode: path.endsWith('.sh') ? 0o100755 : 0o100644 })
+    const [bytes, mode] = [Buffer.from(content), path.endsWith('.sh') ? 0o100755 : 0o100644]
+    zip.addBuffer(bytes, path, { mtime, mode, compress: bytes.length >= compressedBytes })
   }
   zip.end()
   const chunks: Buffer[] = []

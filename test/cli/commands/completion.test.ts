@@ -13,6 +13,7 @@ import { beginRollout } from '../../support/fleet-rollout.js'
 import { findProgram } from '../../support/programs.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc, svcPath } from '../../support/svc.js'
+import { defaultWithinMs } from '../../support/until.js'
 
 for (const shell of ['bash', 'zsh', 'fish']) {
   t.test(`the script for ${shell} contains every command, and ${shell} accepts it`, async t => {
@@ -137,7 +138,7 @@ function run(
   const { stdout, stderr, status } = spawnSync(program, words, {
     cwd,
     encoding: 'utf8',
-    timeout: 30_000,
+    timeout: defaultWithinMs,
     env: { PATH: process.env['PATH'], HOME: cwd, TERM: 'xterm', ...env }
   })
   t.equal(stderr, '')

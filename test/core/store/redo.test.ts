@@ -20,6 +20,7 @@ import {
 import { startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { createFaultyDisk } from './stage.js'
 import { aLog } from '../../cluster/stage.js'
+import { soon } from '../../support/until.js'
 
 const insert = 'INSERT INTO t VALUES (?)'
 const calls = (...values: Call['values']): Call[] => [{ sql: insert, values }]
@@ -389,7 +390,7 @@ function contract(name: string, open: Open, skip: string | false): void {
     for (const each of [log, await reopen()]) {
       const first = (await readLog(each, 8, 10)).at(-1)
       t.same(first, { first: 9, transactions: [logCalls('k9', 9), logCalls('k10', 10)] })
-      const signal = AbortSignal.timeout(10_000)
+      const signal = soon()
       await t.rejects(each.follow(0, { signal, take: () => {} }), Trimmed)
     }
     await log.append(11, [one(11)])

@@ -42,6 +42,7 @@ import { type PlacedDecision, recover } from '../../../../lib/core/install/undo.
 import { bare } from '../../../support/bare.js'
 import { repetitions } from '../../../support/thorough.js'
 import type { Executor, Outcome } from '../../../../lib/core/install/unpack/extract-threads.js'
+import { defaultWithinMs } from '../../../support/until.js'
 
 /** A tree with common names, modes and contents of every kind. */
 function writeTree(directory: string, withLink: boolean): void {
@@ -241,7 +242,7 @@ t.test('the process can end after an extraction', async t => {
   stage.put(makeZip([{ name: 'a', data: 'x' }]))
   const program = fileURLToPath(new URL('../../../support/killed-extraction.js', import.meta.url))
   execFileSync(process.execPath, [program, stage.archivePath, stage.target, stage.deployments, 'threads'], {
-    timeout: 20_000
+    timeout: defaultWithinMs
   })
   t.strictSame(readdirSync(stage.target), ['a'])
   rmSync(stage.target, { recursive: true })

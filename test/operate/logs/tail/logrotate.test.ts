@@ -28,7 +28,7 @@ async function stage(t: Test) {
   const { body } = await client.post(`/api/projects/${id}/log-sources`, { items: [{ filePath: path }] })
   const stream = await openStream(client, `/api/log-sources/${body.items[0].id}/stream`)
   t.teardown(() => stream.close())
-  await stream.next('snapshot', 20_000)
+  await stream.next('snapshot')
 
   let asked = 0
   return {
