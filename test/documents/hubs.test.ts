@@ -13,10 +13,14 @@ import { blocksOf, runBlocks, type Block } from './document.js'
 const missing = ['etcdctl', 'openssl', 'curl'].find(name => findProgram(name) === null)
 const skip = withoutEtcd() || (missing !== undefined && `${missing} is not on this machine`)
 
-/** A server keeps its process id beside its data directory; there is no unit that `systemctl stop` could stop. */
+/**
+ * A server keeps its process id beside its data directory; there is no unit that `systemctl stop` could stop. Node reads
+ * certificates only when it starts: a command that needs them is a process of its own.
+ */
 const programs = {
   'usr/local/bin/svc': `#!/bin/sh
 case "$1" in serve) echo $$ > "$SVC_HOME.pid"; set -- "$@" --port "$PORT" ;; esac
+[ -z "\${NODE_EXTRA_CA_CERTS:-}" ] && [ -n "$DOOR" ] && exec $DOOR "$@"
 exec node "$TOP/bin/svc.js" "$@"
 `,
   'usr/local/bin/systemctl': `#!/bin/sh

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startCutProxy } from '../support/cut-proxy.js'
-import { startServeProcess } from '../support/serve-process.js'
+import { startServe } from '../support/serve-process.js'
 import { until } from '../support/until.js'
 import { zipOf } from '../support/zip.js'
 import { blocksOf } from './document.js'
@@ -89,7 +89,7 @@ t.test('each stream has a program in each language', async t => {
 for (const language of Object.keys(languages) as Language[]) {
   t.test(`the programs in ${language} run`, async t => {
     const cwd = t.testdir({ site: {} })
-    const served = await startServeProcess(t, cwd)
+    const served = await startServe(t, cwd)
     const project = await served.createProject({ name: 'Site', deployPath: join(cwd, 'site') })
     const common = { SVC_SERVER: served.url, SVC_TOKEN: project.token, PROJECT: project.id }
     const run = (t: Test, name: Name, env: Record<string, string>) => start(t, { language, name }, env).ended

@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url'
 /** Programs that run at once: they wait more than they compute. */
 const lanes = 2
 /** For what a program does before and after its share of the time. The thorough run takes what it needs. */
-const graceSeconds = 600
-const thoroughSeconds = 3600
+const graceSeconds = 1800
+const thoroughSeconds = 5400
 
 interface Counted {
   pass: number

@@ -1,12 +1,14 @@
+import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { env, execPath, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { bare } from './bare.js'
 import { inMemory } from './in-memory.js'
 import { newDatabase } from './new-database.js'
+import { findProgram } from './programs.js'
 import { isThorough } from './thorough.js'
 import { processorSeconds } from './processor-time.js'
 
@@ -34,10 +36,9 @@ const usual: ReadonlyArray<[files: RegExp, seconds: number]> = [
     /\/(push-failover|overview-broken|deploy\/recovery|browser\/fleet|documents\/commands|browser\/roles|cluster\/hub)\.test/,
     45
   ],
-  [
-    /\/(canary|etcd-set-back|etcd-away|axe|script-processes|stalled-reader|expressions|versions|bundle|server\/agent)\.test/,
-    25
-  ],
+  [/\/(canary|etcd-set-back|etcd-away|axe|versions|browser\/(deployment|project-pieces|log-levels))\.test/, 25],
+  [/\/(script-processes|scripted|stalled-reader|server-killed|faults\/listener|server\/agent)\.test/, 25],
+  [/\/(expressions|bundle|streams|meanwhile|http\/core\/memory)\.test/, 25],
   [/\/(browser|cluster|unpack)\//, 12],
   [/\/(deploy|server|documents|faults|proxy|core\/proc)\//, 5],
   [/\/(api|core\/install|core\/archive|cli\/commands|cli\/pack|cli\/service)\//, 3]
@@ -111,6 +112,14 @@ function grouped(): string[][] {
     .map(([group]) => group)
 }
 
+/** Returns the PATH, with Python itself before a shim of pyenv, which starts a dozen shells each time. */
+function pathOfTests(): string {
+  const { PATH = '' } = env
+  if (!findProgram('python3')?.includes('/shims/')) return PATH
+  const { stdout } = spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' })
+  return stdout ? `${dirname(stdout)}${delimiter}${PATH}` : PATH
+}
+
 // Data directories that a group may write to are refused: tests make theirs as most machines do.
 process.umask(0o022)
 t.jobs = Number(jobs)
@@ -118,6 +127,7 @@ t.setTimeout(0)
 const [database, fixtures] = [resolve('.tap/new.db'), resolve('.tap/fixtures')]
 mkdirSync(fixtures, { recursive: true })
 writeFileSync(database, await newDatabase())
+const PATH = pathOfTests()
 const shared = mkdtempSync(join(tmpdir(), 'svc-'))
 chmodSync(shared, 0o755)
 const end = (): void => rmSync(shared, { recursive: true, force: true })
@@ -144,6 +154,7 @@ for (const [index, group] of grouped().entries()) {
     // tap would remove a test's directory before what runs in it is stopped.
     env: {
       ...env,
+      PATH,
       TAP_SAVE_FIXTURE: '1',
       TAP_TIMEOUT: String(timeoutSeconds),
       NEW_DATABASE: database,
