@@ -22,8 +22,8 @@ import { processorSeconds } from './processor-time.js'
  */
 
 /**
- * Time limit of one file: more than twenty times the slowest on two idle cores. No file has another one, because a limit
- * that only a busy machine reaches says nothing about svc.
+ * Time limit of one file: more than twenty times the slowest on two idle cores. No file has another one, because a
+ * limit that only a busy machine reaches says nothing about svc.
  */
 const timeoutSeconds = isThorough ? 4000 : 1000
 /**
@@ -49,11 +49,11 @@ const waiting = /\/(browser|cluster)\/|\/(benches|push-broken)\./
 const [groupSeconds, browserGroupSeconds] = [30, 90]
 /**
  * V8 begins with a heap of a few megabytes, and cleans the whole of it at each small growth: a sixth of a group's
- * processor time. What measures memory starts as svc does. V8 also optimises what has run for a moment, which no group
- * runs long enough for: a tenth of its processor time, with the budget of seven times as much.
+ * processor time. It also optimises what has run for a moment, which no group runs long enough for: a tenth of its time,
+ * with the budget of seven times as much. What measures memory or time starts as svc does.
  */
 const roomy = ['--initial-old-space-size=200', '--min-semi-space-size=8', '--interrupt-budget=1000000']
-const ofMemory = /memoryUsage|[hH]eap|\bgc\b/
+const ofMeasure = /process\.(memoryUsage|cpuUsage)/
 const groupProgram = fileURLToPath(new URL('group.js', import.meta.url))
 
 /**
@@ -66,7 +66,7 @@ const [jobs, ...files] = process.argv.slice(2)
 
 const isOfBrowser = (file: string): boolean => file.includes('/browser/')
 const isAlone = (file: string): boolean => ofProcess.test(readFileSync(file, 'utf8'))
-const measuresMemory = (file: string): boolean => ofMemory.test(readFileSync(file, 'utf8'))
+const isMeasure = (file: string): boolean => ofMeasure.test(readFileSync(file, 'utf8'))
 
 const secondsOf = (file: string): number => usual.find(([files]) => files.test(file))?.[1] ?? 1
 const sum = (files: readonly string[]): number => files.reduce((seconds, file) => seconds + secondsOf(file), 0)
@@ -146,7 +146,7 @@ let done = 0
 const runs: Array<ReturnType<typeof t.spawn>> = []
 for (const [index, group] of grouped().entries()) {
   const temporary = temporaryOf(index)
-  const flags = group.some(measuresMemory) ? [] : roomy
+  const flags = group.some(isMeasure) ? [] : roomy
   const run = t.spawn(...inMemory(temporary, fixtures, bare(execPath, [...flags, groupProgram, ...group])), {
     name: `group of ${group.length}, from ${group[0]}`,
     buffered: true,
