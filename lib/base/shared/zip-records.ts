@@ -124,8 +124,11 @@ export function localHeader(entry: ZipRecord): Uint8Array<ArrayBuffer> {
   return header
 }
 
+/** The part of a record on which the lengths of its headers depend. */
+type Sized = Pick<ZipRecord, 'needsZip64' | 'isFar'> & { name: { length: number } }
+
 /** Returns the length of the local header. */
-export function localHeaderBytes({ name, needsZip64 }: ZipRecord): number {
+export function localHeaderBytes({ name, needsZip64 }: Sized): number {
   return localBytes + name.length + timestampBytes + (needsZip64 ? zip64Bytes(2) : 0)
 }
 
@@ -157,7 +160,7 @@ export function descriptorOf({ crc, bytes, packedBytes, needsZip64 }: ZipRecord)
 }
 
 /** Returns the length of the directory header. */
-export function directoryHeaderBytes({ name, needsZip64, isFar }: ZipRecord): number {
+export function directoryHeaderBytes({ name, needsZip64, isFar }: Sized): number {
   return centralBytes + name.length + timestampBytes + (needsZip64 || isFar ? zip64Bytes(3) : 0)
 }
 

@@ -312,11 +312,14 @@ function timesOf({ times }: Entries): Map<number, number> {
 function layOut(entries: readonly ArchiveEntry[]): { directoryAt: number; directoryBytes: number } {
   let [offset, directoryBytes] = [0, 0]
   for (const entry of entries) {
+    const { path, kind, size } = entry
     entry.headerOffset = offset
-    const record = recordOf(entry)
-    offset += localHeaderBytes(record) + entry.compressedSize
+    // Only its lengths are needed: the record itself (`recordOf`) holds a copy of the name.
+    const name = { length: Buffer.byteLength(path) + (kind === 'directory' ? 1 : 0) }
+    const header = { name, needsZip64: size >= defaultZip64FromBytes, isFar: offset >= defaultZip64FromBytes }
+    offset += localHeaderBytes(header) + entry.compressedSize
     entry.limitOffset = offset
-    directoryBytes += directoryHeaderBytes(record)
+    directoryBytes += directoryHeaderBytes(header)
   }
   return { directoryAt: offset, directoryBytes }
 }
