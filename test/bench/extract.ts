@@ -2,7 +2,8 @@
  * Extraction, with staging, CRC, manifest and moves, against unzip on the same zip and file system: 10,000 small files and
  * 100 of 5 MB, into an empty target, over the same files with other times, and over other contents. On the disk as
  * deployments are by default, with everything on the disk at the end (`durable_targets`), against `unzip -oq && sync -f`; in
- * memory against `unzip -oq`. Beside it: what that costs, the process's peak memory, and how late the event loop was.
+ * memory against `unzip -oq`. The time ends where a deployment answers: what was replaced is removed after that, before
+ * the next contestant. Beside it: what that costs, the process's peak memory, and how late the event loop was.
  */
 import { execFileSync, fork, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -26,8 +27,8 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import yazl from 'yazl'
-import { extractArchive } from '../../lib/core/install/unpack/extract.js'
-import { filesAt, runExtraction } from '../../lib/core/install/unpack/extraction.js'
+import { endJournal, extractArchive, removeLeft } from '../../lib/core/install/unpack/extract.js'
+import { filesAt, type LeftStaging, runExtraction } from '../../lib/core/install/unpack/extraction.js'
 import { createExecutors } from '../../lib/core/install/unpack/executors.js'
 import { disk } from '../../lib/core/install/disk.js'
 import { journalAt } from '../../lib/core/install/journal.js'
@@ -66,18 +67,34 @@ const threads = createExecutors()
 
 const limits = { maxEntries: 200_000, maxExtractedBytes: 1e12 }
 
+/** The last extraction. Like a deployment, it leaves what it has replaced until its end is recorded. */
+let last: { deployId: string; left: LeftStaging | undefined } | undefined
+
 async function extract(zip: string, base: string, isDurable = false): Promise<void> {
   const deployments = join(base, 'deployments')
   mkdirSync(deployments, { recursive: true })
-  await extractArchive(threads, {
+  const deployId = `dep_${count++}`
+  const { left } = await extractArchive(threads, {
     archivePath: zip,
     target: join(base, 'ours'),
-    deployId: `dep_${count++}`,
+    deployId,
     home: { deployments },
     limits,
     isDurable,
+    mayLeave: true,
     signal: new AbortController().signal
   })
+  last = { deployId, left }
+}
+
+/** Does what a deployment does after its answer. The time of it belongs to no contestant. */
+async function tidy(base: string): Promise<void> {
+  if (last === undefined) return
+  const { deployId, left } = last
+  const home = { deployments: join(base, 'deployments') }
+  if (left !== undefined) await removeLeft(threads, home, left)
+  await endJournal(home, { deployId, target: join(base, 'ours') })
+  last = undefined
 }
 
 /** Syncs in this thread if the program `sync` is missing. */
@@ -96,7 +113,8 @@ async function extractOneByOne(zip: string, base: string): Promise<void> {
 
 /** Measures what it costs that the contents are on the disk at the end. */
 async function compareDurable(base: string, load: Load, zip: string): Promise<void> {
-  const from = (work: () => unknown) => () => {
+  const from = (work: () => unknown) => async () => {
+    await tidy(base)
     setAside(base, 'ours', load)
     settle('disk')
     return seconds(work)
@@ -194,7 +212,8 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
   }
   const ours =
     (prepare: () => void, archive = () => zip) =>
-    () => {
+    async () => {
+      await tidy(base)
       prepare()
       settle(where)
       return seconds(() => extract(archive(), base, isDurable))
@@ -202,7 +221,8 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
   const theirs = (prepare: () => void, archive = () => zip) =>
     !hasUnzip
       ? null
-      : () => {
+      : async () => {
+          await tidy(base)
           prepare()
           settle(where)
           return seconds(() => unzip(archive()))
@@ -233,6 +253,7 @@ async function compareOn(base: string, where: string, load: Load): Promise<void>
     [rival]: theirs(() => {}, turns())
   })
   if (isDurable) await compareDurable(base, load, zip)
+  await tidy(base)
   if (load.isMany) await comparePuttingBack(zip, other, base, { where, load })
   rmSync(other)
   empty('ours')
@@ -257,6 +278,7 @@ async function comparePuttingBack(
       return figure
     }
     await extract(zip, base)
+    await tidy(base)
     settle(where)
     measured = await moveAndPutBack(other, base)
     return measured[which]
