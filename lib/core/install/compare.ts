@@ -212,7 +212,7 @@ function begin(
       onOther: (stats: Stats): void => conflicts.onConflict(looked.path, inTheWay(looked.path, stats))
     },
     looked,
-    expected: buildExpected(tree.digits, tree.contentsSha256),
+    expected: buildExpected(tree.digits, { contentsSha256: tree.contentsSha256 }),
     writes: createWrites({ disk, root, folders }),
     reservedFault: createReserved(reserved),
     asked: createAsked(removes),
@@ -452,7 +452,7 @@ async function compareMissing(
   tree: ReceivedTree,
   { job, disk, lists }: { job: CompareJob; disk: Disk; lists: Lists }
 ): Promise<Findings> {
-  const expected = buildExpected(tree.digits, tree.contentsSha256)
+  const expected = buildExpected(tree.digits, { contentsSha256: tree.contentsSha256 })
   const wanted = new Set<string>()
   const itemOf = itemsOf(job)
   let [items, owned] = [0, 0]

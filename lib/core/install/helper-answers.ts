@@ -159,6 +159,7 @@ const compared = object({
       object({
         plannedAtMs: count,
         marks: bytes(maxPaths * 8),
+        marksOf: optional(oneOf(['found'])),
         foundSha256: digest,
         digits: integer(1, 64),
         wantedSha256: digest,

@@ -20,10 +20,10 @@ interface State {
   found: string | null
 }
 
-function planned(states: State[], digits = 64): Expected {
+function planned(states: State[], digits = 64, marksOf: 'found' | 'lines' = 'found'): Expected {
   const contents = createContentsDigest()
   for (const { path, wanted } of states) contents.add({ path, mode: 0o100600, size: 1, sha256: digest(wanted) })
-  const builder = buildExpected(digits, contents.end())
+  const builder = buildExpected(digits, { contentsSha256: contents.end(), marksOf })
   for (const { path, wanted, found } of states) {
     const before = found === null ? null : { mode: 0o100644, gid: 0, size: 1, sha256: digest(found) }
     builder.add({ path, kind: 'file', size: 1, sha256: digest(wanted).slice(0, digits) }, before)
@@ -88,6 +88,12 @@ t.test('a staging is held to what the plan wanted and found', async t => {
   t.throws(() => hold(changed('b', { found: 'f' })), { message: '"b" was changed, after the plan of 2026-01-02' })
   t.throws(() => hold(changed('d/e', { found: null })), { message: '"d/e" was removed, after' })
   t.throws(() => hold(changed('a', { found: 'a' })), { code: 'plan_outdated', message: '"a"' })
+  const earlier = planned(states, 64, 'lines')
+  t.notOk('marksOf' in earlier, 'a plan of an earlier version')
+  t.doesNotThrow(() => hold(states, earlier))
+  t.throws(() => hold(changed('d/e', { found: null }), earlier), { message: '"d/e" was removed, after' })
+  const unnamed = { ...planned(states), foundSha256: digest('0') }
+  t.throws(() => hold(states, unnamed), { message: 'Nothing was changed: files were changed, after the plan of 2026' })
 })
 
 t.test('the refusal says what to do', t => {
