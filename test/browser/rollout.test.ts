@@ -32,7 +32,7 @@ t.test('a rollout is followed, approved, halted, resumed and reverted', { skip }
   const shop = await stage.createProject('shop')
   const add = nodes.map(({ id, sites }) => ({ node: id, deployPath: join(sites, 'shop') }))
   await stage.client.patch(`/api/projects/${shop.id}/placements`, { add })
-  const gate = { after: [{ command: 'test ! -e ../out-of-order' }], interval: 0.1, deadline: 1, successes: 1 }
+  const gate = { after: [{ command: 'test ! -e ../out-of-order' }], interval: 0.1, deadline: 3, successes: 1 }
   const setPause = async (pause: 0 | 'approve'): Promise<void> => {
     const policy = { gate, rollout: { canary: 1, then: '2', pause } }
     t.equal((await stage.client.put(`/api/projects/${shop.id}`, { policy })).status, 200)

@@ -156,7 +156,7 @@ function checkStage(t: Test, patch: Partial<CheckSources> = {}) {
   const checked = { deployId: 'dep_a', project: { id: 'proj_a', pm2AppName: 'shop' }, stage: () => scripts }
   const attempt = createChecks(sources, checked)
   const { signal } = new AbortController()
-  return { target, attempt: (check: Check, timeoutMs = 2000) => attempt(check, { timeoutMs, signal }), raw: attempt }
+  return { target, attempt: (check: Check, timeoutMs = 60_000) => attempt(check, { timeoutMs, signal }), raw: attempt }
 }
 
 t.test('asks an HTTP server', async t => {

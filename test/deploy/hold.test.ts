@@ -3,7 +3,7 @@ import { appendFile, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { liveDeployment, pendingReverts } from '../../lib/core/store/tables/deployments.js'
 import { admin, deployStage } from '../support/deploy-stage.js'
-import { contentsOf, gateOf, leftIn, statusServer, stepsOf } from '../support/held.js'
+import { contentsOf, gateOf, leftIn, patient, statusServer, stepsOf } from '../support/held.js'
 import { until } from '../support/until.js'
 import { type HoldPlan, holdPlanOf, longestMs } from '../../lib/deploy/hold.js'
 import { defaultGate, defaultPolicy } from '../../lib/model/policy.js'
@@ -12,7 +12,7 @@ t.test('a deployment whose checks pass is settled', async t => {
   const stage = await deployStage(t)
   const { url } = await statusServer(t)
   const project = await stage.addProject({
-    policy: { gate: gateOf([{ http: url, contains: 'ello' }], { successes: 2 }) }
+    policy: { gate: gateOf([{ http: url, contains: 'ello' }], { ...patient, successes: 2 }) }
   })
   const row = await stage.deploy(project, { 'a.txt': '1' })
   t.match(row, { status: 'success', heldFor: null, holdUntil: null, revertedAt: null, revertReason: null, placed: 1 })
@@ -32,7 +32,7 @@ t.test('a deployment whose check fails goes back, and the earlier one is live', 
   const stage = await deployStage(t)
   const server = await statusServer(t)
   const project = await stage.addProject({
-    policy: { gate: gateOf([{ http: server.url }]) },
+    policy: { gate: gateOf([{ http: server.url }], { timeout: 3, deadline: 3 }) },
     postDeployScript: 'echo "mode $SVC_DEPLOY_MODE: $(cat a.txt)"'
   })
   const first = await stage.deploy(project, { 'a.txt': '1' })
@@ -41,7 +41,7 @@ t.test('a deployment whose check fails goes back, and the earlier one is live', 
   t.match(row, { status: 'failed', revertReason: 'check', revertedAt: /Z$/, placed: null, heldFor: null })
   t.match(
     row.errorMessage,
-    `The check ${server.url} did not pass within 1 s: 503; the earlier files are back, ${first.id} is live`
+    `The check ${server.url} did not pass within 3 s: 503; the earlier files are back, ${first.id} is live`
   )
   t.equal(await contentsOf(project), '1')
   t.strictSame(await readdir(project.deployPath), ['a.txt'])
@@ -92,7 +92,7 @@ t.test('a failed post-deploy script puts the files back only if the policy says 
   t.match(silent, { status: 'failed', revertReason: 'post' })
   t.notMatch(await stage.output(silent.id), '\nrevert\n')
   const { url } = await statusServer(t)
-  await stage.change(project, { policy: { gate: gateOf([{ http: url }]) } })
+  await stage.change(project, { policy: { gate: gateOf([{ http: url }], patient) } })
   t.match(await stage.deploy(project, { 'a.txt': '4' }), { status: 'failed', revertReason: null, placed: 2 })
   t.equal(await contentsOf(project), '4', 'a gate alone does not revert because of a script')
 })

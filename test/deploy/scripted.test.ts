@@ -9,7 +9,7 @@ import type { Project } from '../../lib/model/project.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { VerifyEvent } from '../../lib/model/plan.js'
 import { admin, deployStage, never, type DeployStage } from '../support/deploy-stage.js'
-import { gateOf } from '../support/held.js'
+import { gateOf, patient } from '../support/held.js'
 import { exactTree } from '../support/exact-tree.js'
 import { openDirectory } from '../support/open-directory.js'
 import { until } from '../support/until.js'
@@ -153,7 +153,7 @@ t.test('a deployment that goes back leaves nothing that counts as edited', async
 t.test('commands of checks and scripts in the background belong to it, too', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject({
-    policy: { gate: gateOf([{ command: 'date +%N >> a.txt' }], { successes: 2 }) },
+    policy: { gate: gateOf([{ command: 'date +%N >> a.txt' }], { ...patient, successes: 2 }) },
     postDeployScript: 'sed -i s/1/script/ b.txt'
   })
   const row = await stage.deploy(project, { 'a.txt': '1\n', 'b.txt': '1\n' })

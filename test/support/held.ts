@@ -21,6 +21,9 @@ export async function statusServer(t: Test) {
   return Object.assign(state, { url: `http://127.0.0.1:${port}/up` })
 }
 
+/** For a gate that should pass, also on a slow machine: it does not use the time. */
+export const patient = { timeout: 30, deadline: 30 }
+
 /** A gate that decides within a second. */
 export const gateOf = (after: Check[], patch: Partial<Gate> = {}): Gate => ({
   ...defaultGate,
