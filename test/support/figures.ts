@@ -59,14 +59,22 @@ function longFunctions(sources: readonly Source[]): string[] {
   })
 }
 
-/** A preloaded module that writes which files run between two signals. */
+/**
+ * A preloaded module that writes which files run between two signals. After the first it waits until two seconds have
+ * passed in which no module was loaded: the doors of a server open on their own (`createDoor`), whatever is asked.
+ */
 const tracer = `
   import { Session } from 'node:inspector'
   import { writeFileSync } from 'node:fs'
   const session = new Session()
   session.connect()
   session.post('Profiler.enable')
-  process.on('SIGUSR2', () => session.post('Profiler.startPreciseCoverage', { callCount: true }, () => console.log('begun')))
+  const isLoading = ({ functions: [{ functionName, ranges: [range] }] }) => functionName === '' && range.startOffset === 0
+  const waitForDoors = () => setTimeout(() => session.post('Profiler.takePreciseCoverage', (_, { result }) => {
+    if (result.some(isLoading)) waitForDoors()
+    else console.log('begun')
+  }), 2000)
+  process.on('SIGUSR2', () => session.post('Profiler.startPreciseCoverage', { callCount: true }, waitForDoors))
   process.on('SIGHUP', () => session.post('Profiler.takePreciseCoverage', (_, { result }) => {
     const ran = result.filter(({ functions }) => functions.some(({ ranges }) => ranges[0].count > 0))
     writeFileSync(process.env.RAN, ran.map(({ url }) => url).join('\\n'))
