@@ -91,8 +91,8 @@ export const repairFields = {
   runScripts: optional(flag)
 }
 
-/** Handlers of rollback, cancelling and status correction (§4.5), and of a deployment's files. */
-export function deploymentHandlers({ deployer, projects, quota, records, pageOf, proof, runsCommand }: ApiServices) {
+/** Handlers of deployments that are made of earlier ones: rollback, promotion, undo and repair. */
+export function againHandlers({ deployer, projects, quota, records, pageOf, proof, runsCommand }: ApiServices) {
   /** Refuses what may run a command to a session that has not given its secret lately. */
   function checkProof({ actor }: ApiRequest, projectId: string, deployId?: string): void {
     if (runsCommand(projectId, deployId)) proof.check(actor.provenAt)
@@ -151,8 +151,13 @@ export function deploymentHandlers({ deployer, projects, quota, records, pageOf,
       checkProof(request, param(request, 'id'))
       const wish = { message, traceId: traceIdOf(request), paths, runScripts, actor, signal }
       return replyTo(request, await deployer.repair(param(request, 'id'), wish))
-    },
+    }
+  } satisfies Record<string, Handler>
+}
 
+/** Handlers of cancelling and status correction (§4.5), and of a deployment's files. */
+export function deploymentHandlers({ deployer, records }: ApiServices) {
+  return {
     cancel: async request => {
       const { id } = records.own(request, param(request, 'id'))
       const row = await deployer.cancel(id, request.actor)

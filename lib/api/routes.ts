@@ -55,6 +55,7 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
   const deployCheck = later(async () => (await import('./plan.js')).deployCheckHandlers(services))
   const plans = later(async () => (await import('./plan.js')).planHandlers(services))
   const deployments = later(async () => (await import('./deployments.js')).deploymentHandlers(services))
+  const again = later(async () => (await import('./deployments.js')).againHandlers(services))
   const locks = later(async () => (await import('./locks.js')).lockHandlers(services))
   const maintenance = later(async () => (await import('./locks.js')).maintenanceHandlers(services))
   const drift = later(async () => (await import('./files.js')).driftHandlers(services))
@@ -199,10 +200,10 @@ export function apiRoutes(services: ApiServices): ApiRoute[] {
       byLeader(row('GET', '/api/uploads/:id', 'piece', 'given', 'reads', pieces.find)),
       taking(streamedBody, row('PATCH', '/api/uploads/:id', 'piece', 'given', 'works', pieces.append)),
       row('DELETE', '/api/uploads/:id', 'piece', 'given', 'works', pieces.remove),
-      row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', 'depends', deployments.rollback),
-      row('POST', '/api/projects/:id/promote', 'promote', 'project', 'depends', deployments.promote),
-      onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', 'depends', deployments.undo)),
-      onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', 'depends', deployments.repair)),
+      row('POST', '/api/deployments/:id/rollback', 'operate', 'deployment', 'depends', again.rollback),
+      row('POST', '/api/projects/:id/promote', 'promote', 'project', 'depends', again.promote),
+      onTarget(row('POST', '/api/projects/:id/undo', 'operate', 'project', 'depends', again.undo)),
+      onTarget(row('POST', '/api/projects/:id/repair', 'operate', 'project', 'depends', again.repair)),
       row('POST', '/api/deployments/:id/cancel', 'own', 'deployment', 'works', deployments.cancel),
       row('POST', '/api/deployments/:id/approve', 'approve', 'deployment', 'commands', approval.approve),
       row('POST', '/api/deployments/:id/reject', 'approve', 'deployment', 'works', approval.reject),

@@ -43,14 +43,14 @@ export type Receipts = ReturnType<typeof createReceipts>
 /** Maximum number of characters of a check in a receipt. */
 const maxCheckLength = 300
 
+interface MakingNeeds extends Pick<DeployNeeds, 'clock'> {
+  store: Store
+  files: Pick<DeployFiles, 'manifest'>
+  digest: FoldThreads['digest']
+}
+
 /** Creates the receipts. Without `receipts`, none are made. */
-export function createReceipts(
-  needs: Pick<DeployNeeds, 'clock' | 'log' | 'receipts'> & {
-    store: Store
-    files: Pick<DeployFiles, 'manifest'>
-    digest: FoldThreads['digest']
-  }
-) {
+export function createReceipts(needs: MakingNeeds & Pick<DeployNeeds, 'log' | 'receipts'>) {
   const { store, receipts, log } = needs
   /** Those that an earlier process left. */
   let left: ReadonlySet<string> = new Set()
@@ -64,41 +64,13 @@ export function createReceipts(
     for (const deployId of owedReceipts(store)) {
       if (isClosed) return
       try {
-        await makeOne(receipts, deployId)
+        await makeReceipt({ ...needs, ...receipts }, deployId, { late: left.has(deployId) })
         failed.delete(deployId)
       } catch (error) {
         if (!failed.has(deployId)) log(`Cannot make the receipt of deployment ${deployId} yet`, error)
         failed.set(deployId, error)
       }
     }
-  }
-
-  async function makeOne({ key, version }: ReceiptNeeds, deployId: string): Promise<void> {
-    const row = findDeployment(store, deployId)
-    // Before the earlier files are back, the deployment is not settled.
-    if (row === undefined || !isFinal(row.status) || isRevertPending(row)) return
-    const path = needs.files.manifest(deployId)
-    const { fileCount, treeSha256 } = row
-    const files = existsSync(path) ? await needs.digest({ path, fileCount: fileCount ?? 0, treeSha256 }) : null
-    const { origin, signers } = await key.signers(readAuditTree(store).origin)
-    const signer = signerOf(signers)
-    const issuedAt = instantOf(needs.clock)
-    await store.write(tx => {
-      const now = findDeployment(tx, deployId)
-      if (now === undefined) return
-      const before = lastReceipt(tx, now.projectId)
-      const number = (before?.number ?? 0) + 1
-      const made = { row: now, files: files?.files ?? null, issuedAt, late: left.has(deployId) }
-      const receipt: Receipt = {
-        server: { key: signer.fingerprint, publicKey: signer.publicKey, origin, version },
-        chain: { number, previous: before?.sha256 ?? null },
-        ...factsOf(tx, made)
-      }
-      const statement = { subjects: subjectsOf(now, files?.dirHash ?? null), receipt }
-      const text = receiptText(statement, signer)
-      // A receipt that nobody can read is none.
-      putReceipt(tx, { deployId, number, sha256: readReceipt(text).sha256, issuedAt, text })
-    })
   }
 
   /** Makes what is owed. Never rejects. */
@@ -147,6 +119,38 @@ export function createReceipts(
     receiptKeys: (): SignedHubKey[] =>
       listHubKeys(store).map(({ publicKey, signature }) => ({ hubKey: publicKey, signature }))
   }
+}
+
+/** Makes the receipt of a deployment that is settled. */
+async function makeReceipt(
+  { store, clock, files, digest, key, version }: MakingNeeds & ReceiptNeeds,
+  deployId: string,
+  { late }: { late: boolean }
+): Promise<void> {
+  const row = findDeployment(store, deployId)
+  // Before the earlier files are back, the deployment is not settled.
+  if (row === undefined || !isFinal(row.status) || isRevertPending(row)) return
+  const path = files.manifest(deployId)
+  const { fileCount, treeSha256 } = row
+  const found = existsSync(path) ? await digest({ path, fileCount: fileCount ?? 0, treeSha256 }) : null
+  const { origin, signers } = await key.signers(readAuditTree(store).origin)
+  const signer = signerOf(signers)
+  const issuedAt = instantOf(clock)
+  await store.write(tx => {
+    const now = findDeployment(tx, deployId)
+    if (now === undefined) return
+    const before = lastReceipt(tx, now.projectId)
+    const number = (before?.number ?? 0) + 1
+    const receipt: Receipt = {
+      server: { key: signer.fingerprint, publicKey: signer.publicKey, origin, version },
+      chain: { number, previous: before?.sha256 ?? null },
+      ...factsOf(tx, { row: now, files: found?.files ?? null, issuedAt, late })
+    }
+    const statement = { subjects: subjectsOf(now, found?.dirHash ?? null), receipt }
+    const text = receiptText(statement, signer)
+    // A receipt that nobody can read is none.
+    putReceipt(tx, { deployId, number, sha256: readReceipt(text).sha256, issuedAt, text })
+  })
 }
 
 /** Returns the signer with the key of now, and the name of that key. */

@@ -98,13 +98,10 @@ export type Signatures = ReturnType<typeof createSignatures>
 /** The file with the keys of a server that was started with --require-signatures. */
 export const signersFile = (home: string): string => join(home, 'keys', 'allowed_signers')
 
-/** Creates the checks. */
-export function createSignatures({
-  store,
-  clock,
-  home,
-  requireSignatures = false
-}: Pick<DeployNeeds, 'store' | 'clock' | 'home' | 'requireSignatures'>) {
+type SignatureNeeds = Pick<DeployNeeds, 'store' | 'clock' | 'home' | 'requireSignatures'>
+
+/** Creates the rules: which keys sign for a project, and what they must sign. */
+function createRules({ store, clock, home, requireSignatures = false }: SignatureNeeds) {
   function ruleOf(project: Pick<Project, 'policy'>): Rule {
     const { signatures } = policyOf(project)
     if (!requireSignatures) return { ...signatures, trusted: trustedKeys(), isOfServer: false }
@@ -127,134 +124,14 @@ export function createSignatures({
     }))
   }
 
-  function sentFor(deployId: string): Attestation | null {
-    return findAttestation(store, deployId) ?? null
-  }
-
   const now = (): Moment => ({ at: seenTime(store, clock), isNew: true, clockAt: instantOf(clock) })
 
-  /** Returns as of when the keys of a release are judged: since it was accepted, if it was. */
-  function momentOf(project: Pick<Project, 'id'>, { kind, sent }: Signed): Moment {
-    const isKept = kind === 'again' || kind === 'repair'
-    const before = isKept && sent !== null ? firstAccepted(store, project.id, sent.statement) : undefined
-    return before === undefined ? now() : { at: before, isNew: false }
-  }
-
-  /** Judges a release. Refuses: 403 `signature_bad` always; if the rule says so, every other fault. */
-  function judge(project: Project, signed: Signed): Verdict {
-    const rule = ruleOf(project)
-    const moment = momentOf(project, signed)
-    const highest = mayNotGoBack(rule, signed) ? highestSequence(store, project.id) : null
-    const found = readAll(rule, signed.sent)
-    const fault = firstFault({ project, rule, signed, moment, highest, found })
-    if (fault !== null && rule.require === 'refuse') throw fault
-    // Also if it is signed, or need not be.
-    const lacking = lackingComponents(rule, project, signed)
-    if (lacking !== null) throw lacking
-    const counts = fault === null || fault.code === 'signature_below_threshold'
-    const signedBy = counts ? goodKeys({ project, rule, moment, found }).map(signerOfKey) : []
-    const lines = signedBy.map(({ name, fingerprint }) => `→ signed by ${name} (${fingerprint})`)
-    const tells = fault !== null && (rule.require === 'warn' || signed.sent !== null)
-    return {
-      signedBy,
-      claim: found === null ? null : claimOf(found.statement, signed.sent as SentSignatures),
-      treeSha256: found?.statement.treeSha256 ?? null,
-      acceptedAt: moment.at,
-      lines: tells ? [...lines, `→ warning: ${fault.message}`] : lines
-    }
-  }
-
-  /** Judges a release that was deployed before. */
-  function refuseKept(project: Project, deployId: string, given: Pick<Signed, 'kind' | 'offered'>): void {
-    if (ruleOf(project).require === 'refuse') judge(project, { sent: sentFor(deployId), ...given, env: [] })
-  }
-
-  /** Returns the deployment whose release an exact change or a repair left in place; null: there was no release. */
-  function releaseOf(row: DeploymentRow): DeploymentRow | null {
-    if (!row.exact) return row
-    const before = row.triggerSource === 'repair' ? placementBefore(store, row) : row.rollbackOf
-    if (before === null) return null
-    const found = findDeployment(store, before)
-    return found === undefined ? row : releaseOf(found)
-  }
-
   return {
-    judge,
-    /** Returns the statement of a kept release; null: there is no statement. */
-    sentFor,
+    ruleOf,
+    now,
 
     /** Whether the project takes only releases that are signed. */
     isRequired: (project: Pick<Project, 'policy'>): boolean => ruleOf(project).require === 'refuse',
-
-    /** Judges a queued release again when it begins: keys may have been revoked, and rules changed. */
-    judgeAgain(project: Project, row: DeploymentRow, given: Pick<Signed, 'offered' | 'env'>): Verdict {
-      const isAgain = given.offered.origin === 'source deployment'
-      const kind = row.triggerSource === 'promotion' ? 'promotion' : isAgain ? 'again' : 'push'
-      return judge(project, { sent: sentFor(row.id), kind, ...given })
-    },
-
-    /** Judges the release of an earlier deployment that is deployed again. `sbom`: the path of its list of components, if any. */
-    async judgeSource(
-      project: Project,
-      source: DeploymentRow,
-      { sbom, ...given }: { kind: 'again' | 'promotion'; offered: OfferedScripts; sbom: string | null }
-    ): Promise<{ verdict: Verdict; sent: SentSignatures | null }> {
-      const sent = sentFor(source.id)
-      // Another hub may have the list. Its statement says which one it is.
-      const stated = source.statement?.sbomSha256 ?? null
-      const isNew = given.kind === 'promotion'
-      const own = isNew && { sbomSha256: sbom === null ? stated : await sha256OfFile(sbom) }
-      return { sent, verdict: judge(project, { sent, ...given, env: [], ...own }) }
-    },
-
-    /**
-     * Refuses to go back exactly to a release that nobody signed, or, if the policy says so, to an earlier one, and scripts of it
-     * that were not signed. `to`: null: to the state before the first deployment.
-     */
-    refuseGoingBack(project: Project, to: DeploymentRow | null, offered: OfferedScripts): void {
-      const release = to === null ? null : releaseOf(to)
-      if (release !== null) refuseKept(project, release.id, { kind: 'again', offered })
-    },
-
-    /** Refuses to run the scripts of the live deployment again if they were not signed. */
-    refuseScripts(project: Project, live: DeploymentRow, offered: OfferedScripts): void {
-      if (statedScripts.every(step => isBlank(offered[step]))) return
-      refuseKept(project, (releaseOf(live) ?? live).id, { kind: 'repair', offered })
-    },
-
-    /** Refuses to put files back that are in no release that the project takes now. What its scripts have made is theirs. */
-    async refuseUnsigned(
-      project: Project,
-      files: Pick<DeployFiles, 'manifest'>,
-      wanted: readonly WantedFrom[]
-    ): Promise<void> {
-      if (ruleOf(project).require !== 'refuse') return
-      const kept = wanted.flatMap(({ path, sha256, source }) =>
-        source?.kind === 'archive' ? [{ path, sha256, deployId: source.deployId }] : []
-      )
-      const left = new Map(kept.map(({ path, sha256 }) => [path, sha256]))
-      const own = kept.map(({ deployId }) => deployId)
-      let refusal: Refusal | null = null
-      // Mostly one deployment has them all. What a repair or a rollback has put there came with an earlier one.
-      for (const id of new Set([...own, ...placements(store, project.id).map(({ id }) => id)])) {
-        if (left.size === 0) return
-        try {
-          refuseKept(project, id, { kind: 'repair', offered: { origin: 'source deployment' } })
-        } catch (error) {
-          if (!(error instanceof Refusal)) throw error
-          refusal ??= error
-          continue
-        }
-        const manifest = files.manifest(id)
-        if (!existsSync(manifest)) continue
-        for await (const { path, sha256 } of readManifest(manifest)) if (left.get(path) === sha256) left.delete(path)
-      }
-      const [path] = left.keys()
-      if (path === undefined) return
-      const code = refusal?.code ?? 'signature_missing'
-      const why = refusal === null ? '' : `. ${refusal.message}`
-      throw denied(code, `Cannot put "${path}" back: no release that the project takes contains it${why}`)
-    },
 
     /** Returns a function that returns the keys that may sign for a project now, and of which the signatures are. */
     signers(): (projectId: string, sent: SentSignatures) => SignedBy[] {
@@ -298,6 +175,150 @@ export function createSignatures({
       return { require, threshold, sbom, by: isOfServer ? 'server' : 'project', keys: usable.map(({ name }) => name) }
     }
   }
+}
+
+/** Creates the checks. */
+export function createSignatures(needs: SignatureNeeds) {
+  const { store } = needs
+  const { ruleOf, now, ...rules } = createRules(needs)
+
+  function sentFor(deployId: string): Attestation | null {
+    return findAttestation(store, deployId) ?? null
+  }
+
+  /** Returns as of when the keys of a release are judged: since it was accepted, if it was. */
+  function momentOf(project: Pick<Project, 'id'>, { kind, sent }: Signed): Moment {
+    const isKept = kind === 'again' || kind === 'repair'
+    const before = isKept && sent !== null ? firstAccepted(store, project.id, sent.statement) : undefined
+    return before === undefined ? now() : { at: before, isNew: false }
+  }
+
+  /** Judges a release. Refuses: 403 `signature_bad` always; if the rule says so, every other fault. */
+  function judge(project: Project, signed: Signed): Verdict {
+    const rule = ruleOf(project)
+    const moment = momentOf(project, signed)
+    const highest = mayNotGoBack(rule, signed) ? highestSequence(store, project.id) : null
+    const found = readAll(rule, signed.sent)
+    const fault = firstFault({ project, rule, signed, moment, highest, found })
+    if (fault !== null && rule.require === 'refuse') throw fault
+    // Also if it is signed, or need not be.
+    const lacking = lackingComponents(rule, project, signed)
+    if (lacking !== null) throw lacking
+    const counts = fault === null || fault.code === 'signature_below_threshold'
+    const signedBy = counts ? goodKeys({ project, rule, moment, found }).map(signerOfKey) : []
+    const lines = signedBy.map(({ name, fingerprint }) => `→ signed by ${name} (${fingerprint})`)
+    const tells = fault !== null && (rule.require === 'warn' || signed.sent !== null)
+    return {
+      signedBy,
+      claim: found === null ? null : claimOf(found.statement, signed.sent as SentSignatures),
+      treeSha256: found?.statement.treeSha256 ?? null,
+      acceptedAt: moment.at,
+      lines: tells ? [...lines, `→ warning: ${fault.message}`] : lines
+    }
+  }
+
+  /** Judges a release that was deployed before. */
+  function refuseKept(project: Project, deployId: string, given: Pick<Signed, 'kind' | 'offered'>): void {
+    if (ruleOf(project).require === 'refuse') judge(project, { sent: sentFor(deployId), ...given, env: [] })
+  }
+
+  return {
+    ...rules,
+    judge,
+    /** Returns the statement of a kept release; null: there is no statement. */
+    sentFor,
+
+    /** Judges a queued release again when it begins: keys may have been revoked, and rules changed. */
+    judgeAgain(project: Project, row: DeploymentRow, given: Pick<Signed, 'offered' | 'env'>): Verdict {
+      const isAgain = given.offered.origin === 'source deployment'
+      const kind = row.triggerSource === 'promotion' ? 'promotion' : isAgain ? 'again' : 'push'
+      return judge(project, { sent: sentFor(row.id), kind, ...given })
+    },
+
+    /** Judges the release of an earlier deployment that is deployed again. `sbom`: the path of its list of components, if any. */
+    async judgeSource(
+      project: Project,
+      source: DeploymentRow,
+      { sbom, ...given }: { kind: 'again' | 'promotion'; offered: OfferedScripts; sbom: string | null }
+    ): Promise<{ verdict: Verdict; sent: SentSignatures | null }> {
+      const sent = sentFor(source.id)
+      // Another hub may have the list. Its statement says which one it is.
+      const stated = source.statement?.sbomSha256 ?? null
+      const isNew = given.kind === 'promotion'
+      const own = isNew && { sbomSha256: sbom === null ? stated : await sha256OfFile(sbom) }
+      return { sent, verdict: judge(project, { sent, ...given, env: [], ...own }) }
+    },
+
+    /**
+     * Refuses to go back exactly to a release that nobody signed, or, if the policy says so, to an earlier one, and scripts of it
+     * that were not signed. `to`: null: to the state before the first deployment.
+     */
+    refuseGoingBack(project: Project, to: DeploymentRow | null, offered: OfferedScripts): void {
+      const release = to === null ? null : releaseOf(store, to)
+      if (release !== null) refuseKept(project, release.id, { kind: 'again', offered })
+    },
+
+    /** Refuses to run the scripts of the live deployment again if they were not signed. */
+    refuseScripts(project: Project, live: DeploymentRow, offered: OfferedScripts): void {
+      if (statedScripts.every(step => isBlank(offered[step]))) return
+      refuseKept(project, (releaseOf(store, live) ?? live).id, { kind: 'repair', offered })
+    },
+
+    /** Refuses to put files back that are in no release that the project takes now. What its scripts have made is theirs. */
+    async refuseUnsigned(
+      project: Project,
+      files: Pick<DeployFiles, 'manifest'>,
+      wanted: readonly WantedFrom[]
+    ): Promise<void> {
+      if (ruleOf(project).require !== 'refuse') return
+      const ids = placements(store, project.id).map(({ id }) => id)
+      const refuse = (id: string) =>
+        refuseKept(project, id, { kind: 'repair', offered: { origin: 'source deployment' } })
+      await refuseOtherFiles(files, wanted, { ids, refuse })
+    }
+  }
+}
+
+/** Returns the deployment whose release an exact change or a repair left in place; null: there was no release. */
+function releaseOf(store: Reader, row: DeploymentRow): DeploymentRow | null {
+  if (!row.exact) return row
+  const before = row.triggerSource === 'repair' ? placementBefore(store, row) : row.rollbackOf
+  if (before === null) return null
+  const found = findDeployment(store, before)
+  return found === undefined ? row : releaseOf(store, found)
+}
+
+/** Refuses files that are in none of the releases that `refuse` takes: of the wanted ones, and of those that were put in place. */
+async function refuseOtherFiles(
+  files: Pick<DeployFiles, 'manifest'>,
+  wanted: readonly WantedFrom[],
+  { ids, refuse }: { ids: readonly string[]; refuse(deployId: string): void }
+): Promise<void> {
+  const kept = wanted.flatMap(({ path, sha256, source }) =>
+    source?.kind === 'archive' ? [{ path, sha256, deployId: source.deployId }] : []
+  )
+  const left = new Map(kept.map(({ path, sha256 }) => [path, sha256]))
+  const own = kept.map(({ deployId }) => deployId)
+  let refusal: Refusal | null = null
+  // Mostly one deployment has them all. What a repair or a rollback has put there came with an earlier one.
+  for (const id of new Set([...own, ...ids])) {
+    if (left.size === 0) return
+    try {
+      refuse(id)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      refusal ??= error
+      continue
+    }
+    const manifest = files.manifest(id)
+    if (!existsSync(manifest)) continue
+    for await (const { path, sha256 } of readManifest(manifest)) if (left.get(path) === sha256) left.delete(path)
+  }
+  const [path] = left.keys()
+  if (path === undefined) return
+  const code = refusal?.code ?? 'signature_missing'
+  const why = refusal === null ? '' : `. ${refusal.message}`
+  throw denied(code, `Cannot put "${path}" back: no release that the project takes contains it${why}`)
 }
 
 type Found = SignedStatement<Trusted>

@@ -128,7 +128,6 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
   const { row, live } = planned
   const { project, rights, scripts } = turn
   const { output } = live
-  const limits = extractionLimits(needs.settings)
   const rules = { home: needs.home.directory, allowSystemPaths: needs.allowSystemPaths }
   const target = project.deployPath
   const isExact = planned.exact !== null || planned.repair !== null
@@ -160,36 +159,9 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     },
     async extract() {
       const exact = isExact ? await prepareExact(needs, planned, project) : null
-      const asked = exact?.change ?? planned.plan ?? { ...wishesOf(project), force: planned.force ?? false }
-      const extracted = await extractSigned(needs, planned, {
-        archivePath: files.archive(row.id),
-        target,
-        // Resolved again: the pre-deploy script may have changed a link.
-        real: await holdTarget(needs, planned, target),
-        isAtWork: targets.isHeld,
-        rights,
-        umask: umaskOf(project),
-        modes: await findModes(),
-        deployId: row.id,
-        home: needs.home,
-        limits: exact === null ? limits : unlimited,
-        expected: planned.plan?.expected,
-        treeSha256: row.treeSha256 ?? undefined,
-        likelyTree: treeOfSource(needs, row),
-        ownership: await withEarlyChanges(await ownershipOf(needs, project, asked), files.scripted(row.id), {
-          deployId: row.id,
-          sequence: 0,
-          target
-        }),
-        reserved: reservedPaths(needs.store, project.id),
-        isDurable: needs.settings.flag('durable_targets'),
-        signal: live.signal,
-        staysOpen: hold !== null,
-        // Scripts find what they found before: nothing of svc in the target.
-        mayLeave: !planned.takesBack && !hasScripts({ ...scripts, preDeploy: null }),
-        open: needs.open,
-        onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
-      })
+      const change = exact?.change ?? null
+      const options = await extractionOf(needs, planned, { turn, change, findModes, staysOpen: hold !== null })
+      const extracted = await extractSigned(needs, planned, options)
       planned.left = extracted.left
       hold?.placed()
       needs.trees.noteTimes(row.id, extracted.ctimes)
@@ -224,6 +196,53 @@ export function pipelineOf(needs: TurnNeeds, planned: Planned, turn: Turn): Pipe
     watch: () => watchScripts(needs, planned, project)
   }
   return run
+}
+
+/** Returns what is extracted for a deployment, and how. `change`: that of an exact change or a repair; null: it is neither. */
+async function extractionOf(
+  needs: TurnNeeds,
+  planned: Planned,
+  given: {
+    turn: Turn
+    change: ReturnType<typeof exactChangeOf> | null
+    findModes(): ReturnType<typeof modesOf>
+    staysOpen: boolean
+  }
+): Promise<ExtractOptions> {
+  const { row } = planned
+  const { turn, change, findModes, staysOpen } = given
+  const { project, rights, scripts } = turn
+  const target = project.deployPath
+  const asked = change ?? planned.plan ?? { ...wishesOf(project), force: planned.force ?? false }
+  return {
+    archivePath: needs.files.archive(row.id),
+    target,
+    // Resolved again: the pre-deploy script may have changed a link.
+    real: await holdTarget(needs, planned, target),
+    isAtWork: needs.targets.isHeld,
+    rights,
+    umask: umaskOf(project),
+    modes: await findModes(),
+    deployId: row.id,
+    home: needs.home,
+    limits: change === null ? extractionLimits(needs.settings) : unlimited,
+    expected: planned.plan?.expected,
+    treeSha256: row.treeSha256 ?? undefined,
+    likelyTree: treeOfSource(needs, row),
+    ownership: await withEarlyChanges(await ownershipOf(needs, project, asked), needs.files.scripted(row.id), {
+      deployId: row.id,
+      sequence: 0,
+      target
+    }),
+    reserved: reservedPaths(needs.store, project.id),
+    isDurable: needs.settings.flag('durable_targets'),
+    signal: planned.live.signal,
+    staysOpen,
+    // Scripts find what they found before: nothing of svc in the target.
+    mayLeave: !planned.takesBack && !hasScripts({ ...scripts, preDeploy: null }),
+    open: needs.open,
+    onEarlierComplete: id => recordComplete({ ...needs, outputOf: other => needs.live.find(other)?.output }, id)
+  }
 }
 
 /** Returns the tree that the archive of an earlier deployment had; undefined: it has another one, or none is known. */

@@ -42,10 +42,7 @@ export interface MarkedBy {
   why?: string
 }
 
-/** User actions on running deployments and on finished records. */
-export type Correction = ReturnType<typeof createCorrection>
-
-/** Creates the user actions on deployments. */
+/** Creates the user actions on running deployments and on finished records. */
 export function createCorrection(needs: CorrectionNeeds) {
   const { store, clock, files, live, queue, waiting, ends, log } = needs
 

@@ -146,13 +146,9 @@ export function createServices(world: World, front: Front): Services {
   }
 }
 
-/** Creates projects, deployments and notifications. */
-function createWork(
-  world: World,
-  { audit, keeper, settings, serverKey }: Front,
-  { pm2, logs, fleet }: { pm2: Door<Pm2>; logs: Door<Logs>; fleet: FleetService }
-) {
-  const { store, home, clock, ids, environment, version, keys, log } = world
+/** Creates what tells others of deployments and incidents. */
+function createNotices(world: World, { audit, keeper, settings }: Front, fleet: FleetService) {
+  const { home, environment } = world
   const notificationTargets = createNotificationTargets({
     ...world,
     audit,
@@ -177,6 +173,19 @@ function createWork(
     disk: async () => ({ path: home.directory, ...(await readDisk(home.directory)) }),
     nodes: () => fleet.running()?.presence() ?? { lost: [], connected: new Set<string>() }
   })
+  return { notificationTargets, trust, webhook, incidents }
+}
+
+/** Creates projects, deployments and notifications. */
+function createWork(
+  world: World,
+  front: Front,
+  { pm2, logs, fleet }: { pm2: Door<Pm2>; logs: Door<Logs>; fleet: FleetService }
+) {
+  const { audit, keeper, settings, serverKey } = front
+  const { store, home, clock, ids, version, keys, log } = world
+  const notices = createNotices(world, front, fleet)
+  const { trust, webhook, incidents } = notices
   const counts = createDeploymentCounts()
   const quota = new Quota({ store, home, settings })
   const key = keys?.variables ?? createVariablesKey(home.variablesKey)
@@ -241,10 +250,7 @@ function createWork(
   const deployments = createListed(store, deployer)
   const targets = createDoor(async () => (await import('../projects/targets.js')).createTargets())
   return {
-    trust,
-    notificationTargets,
-    webhook,
-    incidents,
+    ...notices,
     counts,
     quota,
     variables,

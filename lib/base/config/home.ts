@@ -84,13 +84,6 @@ export function locateHome(env: Environment, cwd: string = process.cwd()): Home 
   }
 }
 
-/** Locates the data directory and creates what is missing. Refuses like `ensureHome`. */
-export async function openHome(env: Environment, cwd: string = process.cwd()): Promise<Home> {
-  const home = locateHome(env, cwd)
-  await ensureHome(home)
-  return home
-}
-
 /**
  * Creates the missing parts of the data directory, accessible to the owner only, and returns the directories it
  * created. An existing directory keeps its mode. Refuses a data directory that is a file (`home_not_a_directory`), is

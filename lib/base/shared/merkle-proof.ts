@@ -1,5 +1,5 @@
 /*
- * Verification of the proofs of a Merkle tree as in RFC 6962 and RFC 9162. It needs no tree, only the function that
+ * Verification of the consistency proofs of a Merkle tree as in RFC 6962 and RFC 9162. It needs no tree, only the function that
  * hashes two nodes, so that server, client and panel share it.
  */
 
@@ -12,15 +12,6 @@ export interface ConsistencyClaim {
   fromRoot: Uint8Array
   to: number
   toRoot: Uint8Array
-  proof: readonly Uint8Array[]
-}
-
-/** The claim that the leaf with this index, counted from 0, is in a tree of `size` leaves. */
-export interface InclusionClaim {
-  index: number
-  leaf: Uint8Array
-  size: number
-  root: Uint8Array
   proof: readonly Uint8Array[]
 }
 
@@ -48,24 +39,6 @@ export function isConsistent({ from, fromRoot, to, toRoot, proof }: ConsistencyC
     ;[lower, upper] = [half(lower), half(upper)]
   }
   return upper === 0 && isSameHash(earlier, fromRoot) && isSameHash(later, toRoot)
-}
-
-/** Verifies an inclusion proof (RFC 9162 §2.1.3.2). */
-export function isIncluded({ index, leaf, size, root, proof }: InclusionClaim, hash: HashNode): boolean {
-  if (!isSize(index) || !isSize(size) || index >= size) return false
-  let [lower, upper] = [index, size - 1]
-  let node = leaf
-  for (const sibling of proof) {
-    if (upper === 0) return false
-    if (lower % 2 === 1 || lower === upper) {
-      node = hash(sibling, node)
-      while (lower % 2 === 0 && lower !== 0) [lower, upper] = [half(lower), half(upper)]
-    } else {
-      node = hash(node, sibling)
-    }
-    ;[lower, upper] = [half(lower), half(upper)]
-  }
-  return upper === 0 && isSameHash(node, root)
 }
 
 /** Returns whether two hashes are equal. */

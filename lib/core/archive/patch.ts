@@ -299,10 +299,7 @@ function numberText(number: number): Buffer {
 /** Bytes of new contents: new ones, or where they are in the earlier contents. */
 export type PatchPart = { added: Uint8Array } | { offset: number; bytes: number }
 
-/** Reads patches. */
-export type PatchReader = ReturnType<typeof createPatchReader>
-
-/** Creates a reader. All refuse 400 `invalid_patch`. */
+/** Creates a reader of patches. All refuse 400 `invalid_patch`. */
 export function createPatchReader(patches: Uint8Array) {
   let at = 0
   let last = -1

@@ -25,9 +25,6 @@ export type ReadNode = (height: number, number: number) => Buffer
 const leafMark = Buffer.of(0)
 const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
 
-/** The empty tree. */
-export const emptyFrontier: Frontier = { size: 0, hashes: [] }
-
 /** Returns the hash of a leaf. */
 export function hashLeaf(text: string | Uint8Array): Buffer {
   return sha256(Buffer.concat([leafMark, typeof text === 'string' ? Buffer.from(text) : text]))

@@ -26,9 +26,6 @@ export interface Among<T extends Target> {
   add(other: T): void
 }
 
-/** Compares targets by their location. */
-export type TargetPlaces = ReturnType<typeof createTargetPlaces>
-
 interface Directory {
   /** Device, inode and ctime at the time when the names were looked up. */
   state: string

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { sha256, parsePublicKey, rawPublicKey } from '../../base/digests.js'
 import { Refusal } from '../../base/errors.js'
 import { type KeyKind, signingNamespace } from '../../model/statement.js'
-import { fingerprintOf, sshString } from './statement.js'
+import { fingerprintOf } from './statement.js'
 
 /** A public key. */
 export interface PublicKey {
@@ -108,13 +108,6 @@ export function ofBlob(blob: Buffer): PublicKey {
 }
 
 const ofBytes = (blob: Buffer): string => `SHA256:${sha256(blob).toString('base64').slice(0, -1)}`
-
-/** Returns the bytes of an SSH key, as signatures contain them. */
-export function blobOf({ key, application }: PublicKey): Buffer {
-  const type = Buffer.from(application === null ? ed25519 : securityKey)
-  const parts = [sshString(type), sshString(rawPublicKey(key))]
-  return Buffer.concat(application === null ? parts : [...parts, sshString(Buffer.from(application, 'latin1'))])
-}
 
 function known(key: Omit<PublicKey, 'fingerprint'>): PublicKey {
   refuseWeak(rawPublicKey(key.key))

@@ -15,10 +15,10 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import {
+  ensureHome,
   locateHome,
   networkFileSystem,
   noSpaceFor,
-  openHome,
   readConfig,
   readPublicUrl,
   refuseLooseHome,
@@ -52,34 +52,35 @@ t.test('locates the data directory', t => {
 })
 
 t.test('creates a directory that only its owner can access', { skip: noModes }, async t => {
-  const home = await openHome({ SVC_HOME: 'a/b' }, t.testdir({}))
+  const home = locateHome({ SVC_HOME: 'a/b' }, t.testdir({}))
+  await ensureHome(home)
   for (const directory of [home.directory, home.deployments, home.tmp]) {
     t.equal((await stat(directory)).mode & 0o777, 0o700, directory)
   }
-  await openHome({ SVC_HOME: home.directory })
+  await ensureHome(home)
 })
 
 t.test('refuses a directory that cannot be used and names the cause', async t => {
   const directory = t.testdir({ file: '', closed: {} })
-  await t.rejects(openHome({ SVC_HOME: 'file' }, directory), {
+  await t.rejects(ensureHome(locateHome({ SVC_HOME: 'file' }, directory)), {
     code: 'home_not_a_directory',
     message: configSays.isFile
   })
-  await t.rejects(openHome({ SVC_HOME: 'file/x' }, directory), {
+  await t.rejects(ensureHome(locateHome({ SVC_HOME: 'file/x' }, directory)), {
     code: 'home_not_a_directory',
     message: configSays.pathIsFile
   })
   await t.test('not writable', { skip: root }, async t => {
     await chmod(join(directory, 'closed'), 0o500)
     t.teardown(() => chmod(join(directory, 'closed'), 0o700))
-    await t.rejects(openHome({ SVC_HOME: 'closed' }, directory), {
+    await t.rejects(ensureHome(locateHome({ SVC_HOME: 'closed' }, directory)), {
       code: 'home_not_writable',
       message: configSays.mayNotWrite
     })
-    await t.rejects(openHome({ SVC_HOME: '/usr' }), {
+    await t.rejects(ensureHome(locateHome({ SVC_HOME: '/usr' })), {
       message: configSays.ownedByRoot
     })
-    await t.rejects(openHome({ SVC_HOME: 'closed/x' }, directory), {
+    await t.rejects(ensureHome(locateHome({ SVC_HOME: 'closed/x' }, directory)), {
       code: 'home_not_writable',
       message: configSays.mayNotCreate
     })

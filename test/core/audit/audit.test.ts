@@ -15,7 +15,6 @@ import {
   appendLeaf,
   blockLeaves,
   consistencyProof,
-  emptyFrontier,
   entryText,
   type Frontier,
   frontierAt,
@@ -150,7 +149,8 @@ async function fill(store: Store, from: number, to: number): Promise<void> {
 /** Computes the tree from the entries themselves. */
 function computed(store: Store): Frontier {
   const entries = sealedAudit(store, 1, Number.MAX_SAFE_INTEGER) as SealedEntry[]
-  return entries.reduce((tree, entry) => appendLeaf(tree, hashLeaf(entryText(entry))).frontier, emptyFrontier)
+  const empty: Frontier = { size: 0, hashes: [] }
+  return entries.reduce((tree, entry) => appendLeaf(tree, hashLeaf(entryText(entry))).frontier, empty)
 }
 
 const stored = (store: Store): Frontier | null => readFrontier(readAuditTree(store))

@@ -9,10 +9,10 @@ import {
 } from '../../../lib/core/audit/signed-note.js'
 import {
   appendLeaf,
-  emptyFrontier,
   entryLine,
   entryText,
   exportExtension,
+  type Frontier,
   hashLeaf,
   otherLine,
   rootOf,
@@ -53,7 +53,7 @@ t.test('entries that were removed with the key of the server', async t => {
       const ordered = JSON.parse(entryText(entry)) as SealedEntry
       parts.push({ leaf: hashLeaf(entryText(ordered)).toString('base64'), entry: ordered })
     }
-    let frontier = emptyFrontier
+    let frontier: Frontier = { size: 0, hashes: [] }
     for (const { leaf } of parts) frontier = appendLeaf(frontier, Buffer.from(leaf, 'base64')).frontier
     const origin = anchors[0]?.origin as string
     const body = parts.map(({ leaf, entry, removed }) =>

@@ -17,7 +17,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { isInside } from '../../../lib/base/files.js'
 import { realPlace } from '../../../lib/core/install/guard.js'
-import { createTargetPlaces, type TargetPlaces } from '../../../lib/core/install/overlap.js'
+import { createTargetPlaces } from '../../../lib/core/install/overlap.js'
 import { createRandom } from '../../support/random.js'
 
 const targets = (...paths: string[]) => paths.map(deployPath => ({ deployPath }))
@@ -77,7 +77,7 @@ t.test('finds what realpath finds, for any tree and after any change', async t =
   const random = createRandom(3)
   const names = ['a', 'b', 'c']
   const aPath = (): string => join(top, ...Array.from({ length: 1 + random.below(3) }, () => random.oneOf(names)))
-  const places: TargetPlaces = createTargetPlaces()
+  const places = createTargetPlaces()
   const attempt = (work: () => void): void => {
     try {
       work()

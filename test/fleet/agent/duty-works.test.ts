@@ -7,7 +7,7 @@ import { Refusal } from '../../../lib/base/errors.js'
 import { keepDuty, makeReady, waitAfter } from '../../../lib/fleet/agent/duty-works.js'
 import { obey } from '../../../lib/fleet/duty.js'
 import type { Duty, DutyState } from '../../../lib/model/fleet-wire.js'
-import { findDuty } from '../../../lib/core/store/tables/fleet.js'
+import { listDuties } from '../../../lib/core/store/tables/fleet.js'
 import { openStage } from '../../support/store.js'
 import type { Release } from '../../../lib/fleet/agent/releases.js'
 import { never } from '../../support/deploy-stage.js'
@@ -88,7 +88,7 @@ t.test('a change is in memory at once, and one that cannot be stored is taken ba
   const writing = kept.write({ swapId: 'dep_1' })
   t.equal(kept.duty.swapId, 'dep_1')
   await writing
-  t.match(findDuty(store, 'proj_a'), { swapId: 'dep_1' })
+  t.match(listDuties(store)[0], { swapId: 'dep_1' })
 
   isFull = true
   await t.rejects(kept.write({ swapId: 'dep_2' }), { code: 'disk_full' })
@@ -97,7 +97,7 @@ t.test('a change is in memory at once, and one that cannot be stored is taken ba
   isFull = false
   await Promise.all([kept.write({ output: 'later' }), lost.catch(() => {})])
   await kept.written()
-  t.match(findDuty(store, 'proj_a'), kept.duty, 'memory and disk agree after a later change')
+  t.match(listDuties(store)[0], kept.duty, 'memory and disk agree after a later change')
 })
 
 const release = { archivePath: '/a.zip' } as Release

@@ -41,9 +41,6 @@ export const insertToken = tokens.insert
 /** Writes the fields that are present; returns false if there is no such token. */
 export const updateToken = tokens.update
 
-/** Removes a token; returns false if there is none. */
-export const deleteToken = tokens.delete
-
 /** Returns one token by its id. */
 export const findToken = tokens.find
 

@@ -341,11 +341,6 @@ export function listDuties(db: Reader): Duty[] {
   return db.all('SELECT duty FROM duties ORDER BY projectId').map(readDuty)
 }
 
-/** Returns the duty for a project. */
-export function findDuty(db: Reader, projectId: string): Duty | undefined {
-  return db.all('SELECT duty FROM duties WHERE projectId = ?', projectId).map(readDuty)[0]
-}
-
 /** Adds the duty for a project, or replaces it. */
 export function putDuty(tx: Transaction, duty: Duty): void {
   const sql =
