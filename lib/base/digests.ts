@@ -91,6 +91,20 @@ export interface Ids {
 
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
 const idLength = 16
+const idPattern = /^[a-z2-7]{16}$/
+
+/** Returns the pattern of an id of this kind, as a part of others. */
+export const idForm = (prefix: IdPrefix): string => `${prefix}[a-z2-7]{${idLength}}`
+
+/** Whether a text is an id of this kind, so that it can be part of a path. */
+export function isIdOf(prefix: IdPrefix, text: string): boolean {
+  return text.startsWith(prefix) && idPattern.test(text.slice(prefix.length))
+}
+
+/** Returns the pattern of names `<id>.<ending>`; its groups are the id and the ending. `endings`: a pattern. */
+export function namedById(prefix: IdPrefix, endings: string): RegExp {
+  return new RegExp(`^(${idForm(prefix)})\\.(${endings})$`)
+}
 
 /** Creates ids and secrets from the system's random source. */
 export const randomIds: Ids = {

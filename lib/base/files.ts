@@ -427,6 +427,9 @@ export function isInside(directory: string, path: string): boolean {
   return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way))
 }
 
+/** Whether one of two paths is the other, or below it, as `isInside` compares. */
+export const areNested = (one: string, other: string): boolean => isInside(one, other) || isInside(other, one)
+
 const foldsCase = process.platform === 'darwin' || process.platform === 'win32'
 
 /** Returns a path in a form for comparison: in lower case on systems whose file systems mostly ignore case. */

@@ -7,7 +7,7 @@
 import { link, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { countOf } from '../base/text.js'
-import { type Ids, sha256OfFile } from '../base/digests.js'
+import { type Ids, sha256OfFile, namedById } from '../base/digests.js'
 import { reasonOf, Refusal } from '../base/errors.js'
 import { makeDirectory, syncDirectory, syncPath } from '../base/files.js'
 import type { HubClient } from './forwarded.js'
@@ -38,15 +38,9 @@ const absentMs = 60_000
 const maxOutputBytes = 4 * 1024 ** 3
 /** Maximum number of attempts to fetch one archive. Each continues where the last one ended. */
 const maxAttempts = 3
-const idPattern = /^dep_[a-z2-7]{16}$/
-const filePattern = /^(dep_[a-z2-7]{16})\.zip$/
+const filePattern = namedById('dep_', 'zip')
 /** A file without a record that is younger than this belongs to a deployment that is being accepted. */
 const arrivingMs = 60 * 60_000
-
-/** Whether a text is the id of a deployment, so that it can be part of a path. */
-export function isDeployId(text: string): boolean {
-  return idPattern.test(text)
-}
 
 /** The archives of a hub. */
 export class Archives {

@@ -30,7 +30,7 @@ import {
   writeClusterFile,
   writeClusterKeys
 } from '../base/config/cluster-file.js'
-import { type Home, isHub, locateHome, nodeName, readConfig } from '../base/config/home.js'
+import { type Home, isHub, locateHome, nodeName, readConfig, isOfRestore } from '../base/config/home.js'
 import { openAgentKey, writeIdentity } from '../fleet/agent/identity.js'
 import { writeWhole } from '../core/archive/pack-set.js'
 import { openStore } from '../core/store/durable-store.js'
@@ -68,8 +68,7 @@ export interface BegunCluster {
 const buildingName = '.cluster-init'
 const completeName = 'complete'
 /** Entries of the data directory that the hub does not take over as they are. */
-const notTaken =
-  /^(svc\.db.*|svc\.sock.*|deployments|tmp|node|\.cluster-init|\.restore.*|before-restore-.*|cluster\.json)$/
+const notTaken = /^(svc\.db.*|svc\.sock.*|deployments|tmp|node|\.cluster-init|cluster\.json)$/
 
 /**
  * Makes the server of a data directory the first hub of a cluster. Refuses `in_use`, `is_hub`, `deployment_running`,
@@ -160,7 +159,7 @@ async function fill(needs: BeginNeeds, store: Store, data: string): Promise<void
   ])
     await mkdir(path, { recursive: true, mode: 0o700 })
   for (const name of await readdir(home.directory)) {
-    if (notTaken.test(name)) continue
+    if (notTaken.test(name) || isOfRestore(name)) continue
     await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
   }
   for (const name of await readdir(home.deployments))

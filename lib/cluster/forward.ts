@@ -8,6 +8,7 @@
  * A failure before the request was sent, or of a read, is 503 `no_leader`: the client may repeat it. A failure of a
  * change after that is 503 `leader_lost`: the change may or may not have been made.
  */
+import { metricsContentType } from '../operate/machine/metrics.js'
 import * as http from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import * as https from 'node:https'
@@ -326,11 +327,10 @@ interface LeaderHead {
 
 const count = /^\d{1,16}$/
 const signature64 = /^[A-Za-z0-9+/]{1,100}={0,2}$/
-const metricsType = 'text/plain; version=0.0.4; charset=utf-8'
 const rules: Omit<AnswerRules, 'refuse'> = {
   // A redirection would lead the client, and its token, elsewhere.
   statuses: new Set([200, 201, 202, 204, 206, 304, 500, ...Object.values(statusOf), 410, 416, 504]),
-  types: new Map([...pageTypes, [metricsType, metricsType], ['text/plain', 'text/plain; charset=utf-8']]),
+  types: new Map([...pageTypes, [metricsContentType, metricsContentType], ['text/plain', 'text/plain; charset=utf-8']]),
   fileTypes: /^(?:application\/(?:zip|gzip)|image\/(?:png|jpeg|gif|webp|avif|bmp|x-icon|svg\+xml))$/,
   headers: {
     ...commonHeaders,

@@ -3,6 +3,7 @@
  * has sealed. A server without a cluster keeps the same secrets in files of its data directory.
  */
 
+import { isIdOf } from '../base/digests.js'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { type AdminToken, checkNewToken, createTokenVerifier } from '../access/admin-token.js'
@@ -21,7 +22,7 @@ import { checked, integer, line, readFields } from '../base/fields.js'
 import type { Home } from '../base/config/home.js'
 import { json, jsonBody, type Method, type Reply, type Request, type Route } from '../http/core/route.js'
 import { fileReply } from '../http/static/file.js'
-import { type Archives, isDeployId } from './archives.js'
+import type { Archives } from './archives.js'
 import { createServerKey, type KeyFile, type ServerKey } from '../core/audit/signed-note.js'
 
 /** The keys of a server. */
@@ -211,7 +212,7 @@ export function createHubRoutes({
 }: HubRouteNeeds): Array<Route<Auth, Caller>> {
   const fileOf = (request: Request, ending: string): string => {
     const { deployId = '' } = request.params
-    if (!isDeployId(deployId)) throw unknown(request)
+    if (!isIdOf('dep_', deployId)) throw unknown(request)
     return join(home.deployments, `${deployId}${ending}`)
   }
   const requireLeader = (request: Request): void => {
@@ -241,7 +242,7 @@ export function createHubRoutes({
     ),
     ofHub('POST', '/api/hub/archives', async request => {
       const facts = readFields(await request.json(), archiveFields)
-      if (!isDeployId(facts.deployId)) throw unknown(request)
+      if (!isIdOf('dep_', facts.deployId)) throw unknown(request)
       await archives.fetch(facts, request.client.hub?.name ?? '', request.signal)
       return json({ success: true })
     }),

@@ -1,4 +1,5 @@
 /* `svc cluster join`: makes an empty data directory a further hub of a cluster. */
+import { isIdOf } from '../base/digests.js'
 import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { randomBytes } from 'node:crypto'
@@ -20,7 +21,15 @@ import {
   writeClusterFile,
   writeClusterKeys
 } from '../base/config/cluster-file.js'
-import { clusterFileName, ensureHome, type Home, locateHome, nodeName, writeConfig } from '../base/config/home.js'
+import {
+  clusterFileName,
+  ensureHome,
+  type Home,
+  locateHome,
+  nodeName,
+  writeConfig,
+  isOfRestore
+} from '../base/config/home.js'
 import { type Clock, instantOf, systemClock } from '../base/clock.js'
 import { createHubClient } from './forwarded.js'
 import { Refusal } from '../base/errors.js'
@@ -228,7 +237,7 @@ async function becomeAlone(needs: Leaving, store: ReplicatedStore, data: string)
   for (const path of [target.deployments, target.tmp]) await mkdir(path, { recursive: true, mode: 0o700 })
   const skipped = new Set([clusterFileName, clusterKeyName, nodeName, 'deployments', 'tmp', 'trees'])
   for (const name of await readdir(home.directory)) {
-    if (skipped.has(name) || /^(svc\.|\.restore|\.cluster|before-restore)/.test(name)) continue
+    if (skipped.has(name) || isOfRestore(name) || /^(svc\.|\.cluster)/.test(name)) continue
     await cp(join(home.directory, name), join(data, name), { recursive: true, preserveTimestamps: true })
   }
   await rm(join(target.keys, hubKeyName), { force: true })
@@ -381,18 +390,17 @@ function merge(tx: Transaction, row: Row, names: ReadonlyMap<string, string>): v
   tx.run(`UPDATE deployments SET ${set}, beforeFrom = ? WHERE id = ?`, ...values, beforeFrom, id)
 }
 
-/** Files of a deployment that only the node has. Its output stays that of the hub, if there is one. */
-const nodeFiles = /^dep_[a-z2-7]{16}\.(zip|(?:before|scripted)\.zip|log|manifest|scripted)$/
-
+/** Takes the files of a deployment that only the node has. Its output stays that of the hub, if there is one. */
 async function takeFiles(
   id: string,
   names: ReadonlyMap<string, string>,
   { from, to }: { from: Home; to: Home }
 ): Promise<void> {
+  if (!isIdOf('dep_', id)) return
   const wanted = names.get(id) as string
   for (const ending of ['zip', 'before.zip', 'scripted.zip', 'log', 'manifest', 'scripted']) {
     const [source, target] = [join(from.deployments, `${id}.${ending}`), join(to.deployments, `${wanted}.${ending}`)]
-    if (!nodeFiles.test(`${id}.${ending}`) || !existsSync(source)) continue
+    if (!existsSync(source)) continue
     if (existsSync(target) && (ending === 'zip' || ending === 'log')) continue
     await rm(target, { force: true })
     if (ending === 'manifest' || ending === 'scripted')
@@ -404,7 +412,7 @@ async function takeFiles(
 /** Returns a manifest whose lines name the archives (`EarlierFile.kept`) by the ids of the server. */
 async function renamed(path: string, names: ReadonlyMap<string, string>): Promise<string> {
   const text = await readFile(path, 'utf8')
-  return text.replace(/(?<="kept":"archive:)dep_[a-z2-7]{16}(?=")/g, id => names.get(id) ?? id)
+  return text.replace(/(?<="kept":"archive:)[^"]+(?=")/g, id => names.get(id) ?? id)
 }
 
 /* Removes a hub from the list of its cluster, when its machine is gone: `svc cluster forget`. */

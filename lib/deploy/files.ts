@@ -1,3 +1,4 @@
+import { idForm, namedById } from '../base/digests.js'
 import { existsSync, type Stats } from 'node:fs'
 import { readdir, stat, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -34,15 +35,20 @@ export function sharedChanges(path: string): string {
  * Files in `deployments/`: archive, copies of replaced files, output, manifest, what scripts changed, and files that are
  * being written (core/archive/compose.ts, core/install/manifest.ts).
  */
-export const deploymentFilePattern =
-  /^(dep_[a-z2-7]{16})\.(zip|zip\.tmp|index|pack|(?:index|pack)\.tmp|before\.zip|sbom\.json|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?)$/
+export const deploymentFilePattern = namedById(
+  'dep_',
+  String.raw`zip|zip\.tmp|index|pack|(?:index|pack)\.tmp|before\.zip|sbom\.json|log|manifest|manifest\.tmp|scripted|(?:scripted|marks)(?:\.zip)?(?:\.tmp)?`
+)
 /** Files in `tmp/`: uploads and parts of packages, lists of changes, decompressed logs (operate/logs/read/contents.ts). */
-export const temporaryFilePattern =
-  /^(?:[\w-]{43}\.(?:zip|index|pack|pack\.tmp)|dep_[a-z2-7]{16}\.changes|inflated-\d+-\d+)$/
+export const temporaryFilePattern = new RegExp(
+  String.raw`^(?:[\w-]{43}\.(?:zip|index|pack|pack\.tmp)|${idForm('dep_')}\.changes|inflated-\d+-\d+)$`
+)
 /** Directories in `tmp/` that backups create (carry/backup/backup.ts). */
 export const snapshotPattern = /^[\w-]{43}\.backup$/
 /** Lists of changes in the system's directory for temporary files (`sharedChanges`). */
-export const sharedChangesPattern = /^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(dep_[a-z2-7]{16})\.changes$/
+export const sharedChangesPattern = new RegExp(
+  String.raw`^svc-(?:([0-9a-f]{12}-\d+-\d*)-)?(${idForm('dep_')})\.changes$`
+)
 
 /** Creates the paths of a data directory. */
 export function createFiles({ deployments, tmp }: DeployHome) {

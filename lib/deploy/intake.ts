@@ -1,3 +1,4 @@
+import { isIdOf } from '../base/digests.js'
 import { createHash, type Hash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
@@ -146,7 +147,6 @@ export function empty(): Refusal {
 
 /** Pattern of the lists' names in `tmp/`. */
 export const pendingPattern = /^[\w-]{43}\.pending$/
-const idPattern = /^dep_[a-z2-7]{16}$/
 
 /** Lists of deployments whose files are being created or removed. */
 export type Pending = ReturnType<typeof createPending>
@@ -236,7 +236,7 @@ export async function settleEarlier(
   const isOfThisDatabase = /^\d+$/.test(sequence ?? '') && store.sequence() >= Number(sequence)
   // A last line cut off by a crash is not a valid id.
   const ids = isOfThisDatabase
-    ? lines.filter(line => idPattern.test(line) && findDeployment(store, line) === undefined)
+    ? lines.filter(line => isIdOf('dep_', line) && findDeployment(store, line) === undefined)
     : []
   const removed: string[] = []
   for (const id of ids) if (await files.remove(id)) removed.push(id)

@@ -8,6 +8,7 @@
  * Entries that no index names never come back, because a new index only names entries of a kept one. So a pack is made
  * smaller without stopping anybody.
  */
+import { namedById } from '../base/digests.js'
 import { existsSync, readdirSync } from 'node:fs'
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -26,8 +27,8 @@ const minWastedBytes = 64 * 1024
 /** Number of archives of which one goes before the packs that it used are looked at again. */
 const removalsBetween = 4
 
-const indexPattern = /^(dep_[a-z2-7]{16})\.index$/
-const packPattern = /^(dep_[a-z2-7]{16})\.pack$/
+const indexPattern = namedById('dep_', 'index')
+const packPattern = namedById('dep_', 'pack')
 
 /** The kept archives of a data directory. */
 export class Packs {

@@ -19,7 +19,7 @@ import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/prom
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { type Clock, machineTimeOf } from '../base/clock.js'
-import { type Ids, sha256OfFile } from '../base/digests.js'
+import { type Ids, sha256OfFile, namedById } from '../base/digests.js'
 import { nullIfMissing, Refusal } from '../base/errors.js'
 import { replaceFile } from '../base/files.js'
 import { thisBoot } from '../base/runtime.js'
@@ -116,7 +116,7 @@ const syncEveryBytes = 64 * 1024 * 1024
 const silentMs = 5000
 const sweepEveryMs = 3_600_000
 const retryAfterSeconds = 2
-const filePattern = /^(upl_[a-z2-7]{16})\.(?:part|json)(?:\.[0-9a-f]{12}\.tmp)?$/
+const filePattern = namedById('upl_', String.raw`(?:part|json)(?:\.[0-9a-f]{12}\.tmp)?`)
 
 /** Uploads in pieces. */
 export class Pieces {

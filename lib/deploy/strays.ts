@@ -17,7 +17,7 @@ import type { DeploymentRow } from '../model/deployment.js'
 import type { Reader } from '../core/store/database.js'
 import { findDeployment } from '../core/store/tables/deployments.js'
 import { findProject } from '../core/store/tables/projects.js'
-import { fingerprintOf } from '../base/digests.js'
+import { fingerprintOf, namedById } from '../base/digests.js'
 import {
   type DeployFiles,
   type DeployHome,
@@ -40,8 +40,10 @@ const pipePattern = /^svc-pipe-(?:([0-9a-f]{12}-\d+-\d*)-)?\w{6}$/
 type StrayNeeds = Pick<DeployNeeds, 'clock' | 'home' | 'store' | 'log'> & { files: DeployFiles }
 
 /** Files in `deployments/` that a start checks. Outputs and manifests stay or are removed with their archive. */
-const checkedPattern =
-  /^(dep_[a-z2-7]{16})\.(zip|index|(?:zip|index|pack)\.tmp|before\.zip|manifest\.tmp|scripted\.zip|(?:scripted|marks)(?:\.zip)?\.tmp|marks\.zip)$/
+const checkedPattern = namedById(
+  'dep_',
+  String.raw`zip|index|(?:zip|index|pack)\.tmp|before\.zip|manifest\.tmp|scripted\.zip|(?:scripted|marks)(?:\.zip)?\.tmp|marks\.zip`
+)
 /** Those that stay as long as the record says that there is an archive, or there is no record. */
 const keptWithRecord: ReadonlySet<string> = new Set(['zip', 'index', 'scripted.zip'])
 /** Number of files named in the log. The others are only counted. */

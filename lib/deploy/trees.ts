@@ -10,6 +10,7 @@
  * earlier deployments went to the same place.
  */
 
+import { namedById } from '../base/digests.js'
 import { existsSync, statSync } from 'node:fs'
 import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -62,7 +63,7 @@ export function treesOf({ directory }: Pick<DeployNeeds['home'], 'directory'>): 
 }
 
 /** Names in that directory: the tree of a project, and one that is being written. */
-export const treePattern = /^(proj_[a-z2-7]{16})\.tree(\.tmp)?$/
+export const treePattern = namedById('proj_', String.raw`tree(\.tmp)?`)
 
 /** The owned trees of all projects. */
 export class Trees {

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import {
   crc32,
   fingerprintOf,
+  isIdOf,
+  namedById,
   randomIds,
   sha256,
   sha256Base64,
@@ -21,6 +23,16 @@ t.test('digests bytes of any length', async t => {
     t.equal(sha256Base64(bytes), sha256(bytes).toString('base64'))
     t.equal(sha256(bytes).toString('hex'), createHash('sha256').update(bytes).digest('hex'))
   }
+})
+
+t.test('knows ids, and files that are named by one', async t => {
+  const id = randomIds.id('dep_')
+  t.ok(isIdOf('dep_', id))
+  for (const text of ['', id.slice(1), `${id}a`, `${id}\n`, `${id}/..`, id.toUpperCase(), randomIds.id('upl_')])
+    t.notOk(isIdOf('dep_', text), text)
+  const pattern = namedById('dep_', 'zip|index')
+  t.same([...(pattern.exec(`${id}.index`) ?? [])], [`${id}.index`, id, 'index'])
+  for (const name of [id, `${id}.log`, `${id}xzip`, `${id}.zip.tmp`, `a${id}.zip`]) t.notOk(pattern.test(name), name)
 })
 
 t.test('digests a file, also one of several reads', async t => {

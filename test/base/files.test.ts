@@ -38,6 +38,7 @@ import {
   fileSeconds,
   freeBytes,
   giveToOwner,
+  areNested,
   isInside,
   isProgram,
   linkOrCopy,
@@ -420,6 +421,7 @@ const cases: Array<[directory: string, path: string, inside: boolean]> = [
 for (const [directory, path, inside] of cases) {
   t.test(`${path} is ${inside ? '' : 'not '}inside ${directory}`, async t => {
     t.equal(isInside(directory, path), inside)
+    t.equal(areNested(path, directory), inside || path === '/srv' || path === '/')
   })
 }
 

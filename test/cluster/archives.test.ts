@@ -4,9 +4,9 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { Refusal } from '../../lib/base/errors.js'
-import { randomIds } from '../../lib/base/digests.js'
+import { randomIds, isIdOf } from '../../lib/base/digests.js'
 import type { HubClient, HubRequest } from '../../lib/cluster/forwarded.js'
-import { Archives, isDeployId, startMirror } from '../../lib/cluster/archives.js'
+import { Archives, startMirror } from '../../lib/cluster/archives.js'
 import { openStage } from '../support/store.js'
 import { until } from '../support/until.js'
 
@@ -110,8 +110,8 @@ t.test('a file that is there already is not fetched', async t => {
 })
 
 t.test('only ids are parts of paths', async t => {
-  t.ok(isDeployId(deployId))
-  for (const text of ['', '../x', `${deployId}/..`, 'dep_A']) t.notOk(isDeployId(text))
+  t.ok(isIdOf('dep_', deployId))
+  for (const text of ['', '../x', `${deployId}/..`, 'dep_A']) t.notOk(isIdOf('dep_', text))
 })
 
 async function* broken(part: Buffer): AsyncGenerator<Buffer> {

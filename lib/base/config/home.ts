@@ -40,6 +40,10 @@ export interface Home {
 export const nodeName = 'node'
 /** The name of `Home.restored`. */
 export const restoredName = 'svc.restored'
+/** The prefix of a directory with the files that a restore has replaced. */
+export const beforeRestorePrefix = 'before-restore-'
+/** Whether an entry of a data directory is that of a restore, unfinished or finished. */
+export const isOfRestore = (name: string): boolean => /^(\.restore|before-restore-)/i.test(name)
 
 /** The known keys of config.json. Unknown keys are kept. */
 export interface GlobalConfig {

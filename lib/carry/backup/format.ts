@@ -1,3 +1,4 @@
+import { isOfRestore } from '../../base/config/home.js'
 import { type FileHandle, lstat, open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createHash, type Hash } from 'node:crypto'
@@ -104,13 +105,15 @@ export const deploymentsName = 'deployments'
  * `node` is the data directory of the agent of a hub: a node has backups of its own.
  */
 const ofTheMoment =
-  /^(tmp|trees|prepared|witness|node|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.cluster-init|\.restore.*|before-restore-.*)$/i
+  /^(tmp|trees|prepared|witness|node|deployments|svc\.db.*|svc\.sock.*|session\.key.*|\.cluster-init)$/i
 const unfinished = /\.(tmp|lock|pid)$/i
 /**
  * Files of deployments/ that are left out: undo journals and their owners belong to this machine and this moment, and an
  * unfinished manifest has the ending .tmp.
  */
 const notKept = /\.(undo|helper|tmp)$/i
+
+const isOfTheMoment = (name: string): boolean => ofTheMoment.test(name) || isOfRestore(name)
 
 /**
  * Returns whether a path is that of a file that a backup may contain. A backup of somebody else may contain anything: what
@@ -120,7 +123,7 @@ export function isInBackup(path: string): boolean {
   const [top = '', ...below] = path.split('/')
   if (path === databaseName) return true
   if (top === deploymentsName) return below.length === 1 && isOfDeployments(below[0] as string)
-  return !ofTheMoment.test(top) && ![top, ...below].some(name => unfinished.test(name))
+  return !isOfTheMoment(top) && ![top, ...below].some(name => unfinished.test(name))
 }
 
 /** Lists the files other than the database and the deployments. */
@@ -132,7 +135,7 @@ export async function listOthers(directory: string): Promise<Contents> {
 
 async function visit(directory: string, below: string, contents: Contents): Promise<void> {
   for (const name of (await readdir(join(directory, below))).sort()) {
-    if ((below === '' && ofTheMoment.test(name)) || unfinished.test(name)) continue
+    if ((below === '' && isOfTheMoment(name)) || unfinished.test(name)) continue
     const path = below === '' ? name : `${below}/${name}`
     const place = join(directory, path)
     const found = await lstat(place).catch(() => null)

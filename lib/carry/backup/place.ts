@@ -10,6 +10,7 @@
  * (a volume, /var/lib). Every process that takes ownership of the directory calls `finishRestore` first, so no server
  * sees an intermediate state: before the commit it sees the old files, after it the new ones.
  */
+import { beforeRestorePrefix } from '../../base/config/home.js'
 import { lstat, mkdir, readdir, readlink, realpath, rename, rm, rmdir, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../base/files.js'
@@ -19,7 +20,6 @@ import { nullIfMissing } from '../../base/errors.js'
 export const buildingPrefix = '.restore-'
 const readyName = '.restored'
 const arrivingName = '.restore-arriving'
-const keptPrefix = 'before-restore-'
 const dataName = 'data'
 const asideName = 'aside'
 /** The lock of the current owner. */
@@ -70,7 +70,7 @@ export async function makeAside(directory: string, building: string, at: string)
       throw error
     }
   } catch {
-    const within = join(directory, keptPrefix + at)
+    const within = join(directory, beforeRestorePrefix + at)
     await rm(link, { force: true })
     await symlink(within, link, 'junction')
     await mkdir(within, { mode: 0o700 })
@@ -152,7 +152,10 @@ async function moveUp(home: string): Promise<void> {
 
 function isOld(name: string): boolean {
   return (
-    name !== readyName && !name.startsWith(buildingPrefix) && !name.startsWith(keptPrefix) && !lockPattern.test(name)
+    name !== readyName &&
+    !name.startsWith(buildingPrefix) &&
+    !name.startsWith(beforeRestorePrefix) &&
+    !lockPattern.test(name)
   )
 }
 

@@ -1,4 +1,5 @@
 /* What a restore of the data directory has left to do, on this machine and for the people who use the server. */
+import { beforeRestorePrefix } from '../../base/config/home.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Home } from '../../base/config/home.js'
@@ -9,7 +10,6 @@ import { failure, type Finding, pass, warning } from './findings.js'
 const check = 'Restore'
 /** A committed restore whose files are not all in place, and the earlier files (carry/backup/place.ts). */
 const unfinished = ['.restored', '.restore-arriving']
-const keptPrefix = 'before-restore-'
 /** The time in which a restore is a warning. */
 const recentMs = 7 * 86_400_000
 
@@ -46,7 +46,7 @@ function backupTimeOf(text: string): string | null {
 async function keptFindings(directory: string, names: readonly string[]): Promise<Finding[]> {
   const beside = `${basename(directory)}.before-`
   const kept = [
-    ...names.filter(name => name.startsWith(keptPrefix)).map(name => join(directory, name)),
+    ...names.filter(name => name.startsWith(beforeRestorePrefix)).map(name => join(directory, name)),
     ...(await namesIn(dirname(directory)))
       .filter(name => name.startsWith(beside))
       .map(name => join(dirname(directory), name))

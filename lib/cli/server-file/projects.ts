@@ -1,4 +1,5 @@
 /* The projects of a plan, with their variables. */
+import { areNested } from '../../base/files.js'
 import { posix, win32 } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { pick } from '../../base/fields.js'
@@ -324,7 +325,7 @@ function checkPlaces(planning: Planning, wishes: readonly ProjectWish[], others:
     if (path === null) continue
     const places = nodes.get(nameKey(node))
     if (places === undefined) throw refusal(path, `There is no node "${node}". "svc fleet enroll" adds a machine`)
-    const other = places.find(each => each.project !== project && overlaps(each, deployPath))
+    const other = places.find(each => each.project !== project && areNested(each.deployPath, deployPath))
     const where = other && `"${other.project}" is placed in "${other.deployPath}"`
     if (where !== undefined) throw refusal(path, `Cannot place the project in "${deployPath}" of "${node}": ${where}`)
   }
@@ -354,10 +355,6 @@ function placesAfter({ prune }: Planning, { wanted, kept, path }: ProjectWish): 
   const isNamed = ({ node }: KeptPlacement): boolean => named.some(each => isSameName(each.node, node))
   const isGone = prune && wanted.placements !== undefined
   return [...named, ...placesOf(project, isGone ? [] : there.filter(each => !isNamed(each)))]
-}
-
-function overlaps({ deployPath }: Place, path: string): boolean {
-  return `${path}/`.startsWith(`${deployPath}/`) || `${deployPath}/`.startsWith(`${path}/`)
 }
 
 /** Plans the nodes of a project. A prune removes those that the file does not name, if it names nodes at all. */

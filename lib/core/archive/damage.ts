@@ -3,6 +3,7 @@
  * read once, however many archives share it, and what is damaged in it is told with each release that it affects. Archives
  * that are removed meanwhile are left out.
  */
+import { namedById } from '../../base/digests.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode, reasonOf } from '../../base/errors.js'
@@ -29,8 +30,9 @@ export interface DamageReport {
   damages: ArchiveDamage[]
 }
 
-const filePattern = /^(dep_[a-z2-7]{16})\.(zip|pack)$/
-const indexPattern = /^(dep_[a-z2-7]{16})\.index$/
+const filePattern = namedById('dep_', 'zip|pack')
+const keptPattern = namedById('dep_', 'zip|index')
+const indexPattern = namedById('dep_', 'index')
 
 /** The damage of one file: by the number of the entry, or of all. */
 interface Damage {
@@ -68,7 +70,7 @@ export async function findDamage(deployments: string, pace: () => void = () => {
       found.push(...(await readIndexOf(deployments, { name, deployId, names, affected })))
   }
   for (const [damage, ids] of affected) if (ids.length > 0) found.push(told(damage, ids))
-  const kept = new Set(names.flatMap(name => /^(dep_[a-z2-7]{16})\.(zip|index)$/.exec(name)?.[1] ?? []))
+  const kept = new Set(names.flatMap(name => keptPattern.exec(name)?.[1] ?? []))
   return { archives: kept.size, damages: found }
 }
 

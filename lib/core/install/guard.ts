@@ -17,7 +17,7 @@
 import { accessSync, constants, existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, normalize, parse } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { foldCase, isInside } from '../../base/files.js'
+import { areNested, foldCase, isInside } from '../../base/files.js'
 import { hasCode, invalid, reasonOf, Refusal } from '../../base/errors.js'
 import { userHome } from '../../base/runtime.js'
 import { disk } from './disk.js'
@@ -78,7 +78,7 @@ const systemDirectories = new Set([
   'c:\\users'
 ])
 /** Directories that can neither be targets nor contain any. */
-const kernelDirectories = ['/proc', '/sys', '/dev']
+export const kernelDirectories = ['/proc', '/sys', '/dev']
 
 /** The rules of a server for targets. */
 export interface TargetRules {
@@ -292,9 +292,7 @@ export function systemPathFault(place: string): string | null {
   const segments = plain.split(/[\\/]/)
   const name = closedNames.find(name => runsThrough(segments, name))?.join('/')
   if (name !== undefined) return `is in or contains a ${name} directory, whose files are keys or run at the next login`
-  const program = programDirectories.find(
-    directory => isInside(foldCase(directory), foldCase(place)) || isInside(foldCase(place), foldCase(directory))
-  )
+  const program = programDirectories.find(directory => areNested(foldCase(directory), foldCase(place)))
   if (program !== undefined) return `is in or contains "${program}", from which svc itself runs`
   if (isInside(foldCase(join(userHome(), '.svc')), foldCase(place))) return 'is in ~/.svc, where svc keeps tokens'
   return isInside(foldCase(place), foldCase(userHome()))

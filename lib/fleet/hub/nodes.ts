@@ -1,3 +1,4 @@
+import { areNested } from '../../base/files.js'
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { invalid, nameTaken, notFound, Refusal } from '../../base/errors.js'
@@ -402,7 +403,7 @@ function absolute(path: string): string {
 
 /** Refuses (409 `path_taken`) a directory that contains another project's on the node, or lies in it. */
 function refuseOverlap(db: Reader, nodeId: string, path: string): void {
-  const other = listPlacements(db, { nodeId }).find(each => overlaps(each, path))
+  const other = listPlacements(db, { nodeId }).find(({ deployPath }) => areNested(deployPath, path))
   if (other === undefined) return
   const { projectId, projectName, nodeName, deployPath } = other
   const sentence = `Cannot place the project in "${path}" of "${nodeName}": "${projectName}" is placed in "${deployPath}"`
@@ -410,10 +411,6 @@ function refuseOverlap(db: Reader, nodeId: string, path: string): void {
     field: 'deployPath',
     other: { kind: 'project', id: projectId, name: projectName }
   })
-}
-
-function overlaps({ deployPath }: ListedPlacement, path: string): boolean {
-  return `${path}/`.startsWith(`${deployPath}/`) || `${deployPath}/`.startsWith(`${path}/`)
 }
 
 function placedElsewhere(nodeName: string, deployPath: string): Refusal {

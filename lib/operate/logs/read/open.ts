@@ -3,6 +3,7 @@
  * After opening, the path of the opened file is checked again, because a link may change between the check and the
  * open.
  */
+import { kernelDirectories } from '../../../core/install/guard.js'
 import { constants, type BigIntStats, readdirSync } from 'node:fs'
 import { open, readlink, realpath, stat, type FileHandle, readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve as resolvePath } from 'node:path'
@@ -252,7 +253,6 @@ const systemFile = new RegExp(
     '|letsencrypt/(live|archive|keys|accounts)/|NetworkManager/system-connections/|ppp/\\w+-secrets)' +
     '|/var/spool/cron/|/var/backups/g?shadow|/(var/)?run/(secrets|credentials)/)'
 )
-const kernelDirectories = ['/proc', '/sys', '/dev']
 
 /** Directories that contain keys and tokens, wherever they are. `/` separates segments. */
 const secretDirectories = [
