@@ -4,7 +4,6 @@
  */
 import { envelopeHead, statedTimes, statementText, statementType } from './shared/statement-text.js'
 
-/** The key of this browser. */
 export interface BrowserKey {
   privateKey: CryptoKey
   /** The public half in PEM, as `svc keys trust` reads it. */
@@ -64,7 +63,6 @@ export async function makeBrowserKey(): Promise<BrowserKey> {
   return keyOf(made)
 }
 
-/** Removes the key of this browser. */
 export async function forgetBrowserKey(): Promise<void> {
   await inStore('readwrite', keys => keys.delete(own))
 }

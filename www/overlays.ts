@@ -46,7 +46,6 @@ export interface OverlayNeeds {
   preferences: Preferences
 }
 
-/** The overlays of the frame. */
 export type Overlays = ReturnType<typeof createOverlays>
 
 /** Creates the overlays. Each is loaded when its button or key is first used. */

@@ -23,7 +23,6 @@ export interface PageEntry {
   load: () => Promise<PageModule>
 }
 
-/** All pages. */
 export const pageTable: readonly PageEntry[] = [
   { path: '', room: '.', module: 'overview', load: () => import('./pages/overview.js') },
   { path: 'login', room: null, module: 'login', load: () => import('./pages/login.js') },
@@ -252,7 +251,6 @@ export interface Room {
   isFurther?: boolean
 }
 
-/** All rooms. */
 export const rooms: readonly Room[] = [
   { address: '.', words: 'Overview', picture: 'overview', key: 'o' },
   { address: 'projects', words: 'Projects', picture: 'projects', key: 'p' },

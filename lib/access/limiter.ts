@@ -316,7 +316,6 @@ interface Counter {
   lockedUntilMs: number
 }
 
-/** Creates empty counters. */
 export function createFailureCounters() {
   const counters = new Map<string, Counter>()
 

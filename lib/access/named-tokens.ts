@@ -106,7 +106,6 @@ interface Use {
   isOld: boolean
 }
 
-/** The named tokens of a server. */
 export class NamedTokens {
   readonly #needs: NamedTokensNeeds
   #uses = new Map<string, Use>()

@@ -20,7 +20,6 @@ import { requestText } from '../model/fleet-wire.js'
 import type { Reader } from '../core/store/database.js'
 import { findNode } from '../core/store/tables/fleet.js'
 
-/** The node that signed a request. */
 export interface SigningNode {
   readonly id: string
   readonly name: string

@@ -68,7 +68,6 @@ interface Needs {
 /** What a correct code was: a step of the authenticator, or the digest of a recovery code. */
 type Match = { step: number } | { recovery: string }
 
-/** Creates the second factors of a server. */
 export function createSecondFactors(needs: Needs) {
   const { store, clock, sealing, audit, sessions } = needs
 

@@ -73,7 +73,6 @@ const lifetimeMs = 30_000
 /** Maximum number of unused tickets. */
 const maxTickets = 1000
 
-/** Creates the tickets of a server. */
 export function createTickets({ clock, ids }: { clock: Clock; ids: Pick<Ids, 'token'> }) {
   const open = new Map<string, { purpose: TicketPurpose; goodUntilMs: number; holder: TicketHolder }>()
 

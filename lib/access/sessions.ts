@@ -63,7 +63,6 @@ export interface SessionStart {
   hasCode: boolean
 }
 
-/** A new session. */
 export interface BegunSession {
   id: string
   expiresAt: string

@@ -30,7 +30,6 @@ export interface Budget<K extends string = 'caller'> {
   held(kind?: K, key?: string): number
 }
 
-/** Limits of a budget. */
 export interface BudgetLimits<K extends string = 'caller'> {
   /** Maximum amount in all. */
   all: number

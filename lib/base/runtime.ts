@@ -6,7 +6,6 @@ import { hasCode } from './errors.js'
 /** Version of Bun, which identifies itself as Node; undefined in Node. */
 export const bunVersion: string | undefined = process.versions['bun']
 
-/** Returns the name and the version of the runtime. */
 export function describeRuntime(): { name: string; version: string } {
   return bunVersion === undefined
     ? { name: process.release.name, version: process.version }

@@ -29,7 +29,6 @@ interface WorkOptions<T> extends UseOptions {
   endsAfter?: (result: T) => boolean
 }
 
-/** A pool of worker threads. */
 export interface WorkerPool<Request, Answer, Part = never> {
   /** Returns an unused thread, idle or new, ignoring `maxBusy`. The caller must release it. */
   take(): WorkerThread<Request, Answer, Part>

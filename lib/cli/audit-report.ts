@@ -46,7 +46,6 @@ const sections = [
   { key: 'others', title: 'Other entries' }
 ] as const
 
-/** The key of a part. */
 export type SectionKey = (typeof sections)[number]['key']
 
 /** The column headers of the rows. */
@@ -302,7 +301,6 @@ function escaped(text: string): string {
  * compute a cell that begins with one of `= + - @`, so it gets an apostrophe.
  */
 
-/** Returns one line. */
 export function csvLine(cells: readonly string[]): string {
   return `${cells.map(cellOf).join(',')}\r\n`
 }

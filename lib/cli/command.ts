@@ -35,7 +35,6 @@ export interface Command {
 /** The sections of `svc help --all`: the verbs of every day, six topics, and names that newer commands replace. */
 export type CommandGroup = 'verbs' | 'projects' | 'fleet' | 'access' | 'server' | 'data' | 'settings' | 'older'
 
-/** A row of the table of commands. */
 export interface CommandRow {
   /** The words that a user types; two for a command like "projects list". */
   name: string

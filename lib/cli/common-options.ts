@@ -50,7 +50,6 @@ export const projectOperand = {
   help: 'id or name of the project; default: the one in svc.config.json'
 } as const
 
-/** The operand that names a deployment. */
 export const deploymentOperand = {
   required: true,
   complete: 'deployments',

@@ -148,7 +148,6 @@ interface Shown {
   verb?: string
 }
 
-/** Returns the lines of a plan of a rollback. */
 export function rollbackLines(plan: RollbackPlan, { paint, force, verb = 'brings back' }: Shown): string[] {
   const { problem, counts, paths, partial } = plan
   const end = 'Nothing was changed.'

@@ -15,7 +15,6 @@ import type { Column } from './terminal/columns.js'
 
 /* What the commands for nodes have in common: operands, labels, tables and lines. */
 
-/** Operand of the commands for one node. */
 export const nodeOperand = { required: true, complete: 'nodes', help: 'name or id of the node' } as const
 
 /** Option that sets or selects a label of nodes. */
@@ -97,7 +96,6 @@ function paintNode(
   return isDrained || isOutdated ? paint.yellow(text) : paint.green(text)
 }
 
-/** Returns the columns of a list of nodes. */
 export function nodeColumns(paint: Paint, nowMs: number): Column<ListedNode>[] {
   return [
     { header: 'NODE', cell: ({ name }) => name },

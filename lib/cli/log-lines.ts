@@ -189,7 +189,6 @@ export type LogEvent =
   | { event: 'gap'; bytes: number }
   | { event: 'error'; message: string }
 
-/** Options of a search. */
 export interface LogSearchRequest {
   /** A regular expression. */
   q: string

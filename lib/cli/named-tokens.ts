@@ -10,7 +10,6 @@ import { type AdminOptions, openAdmin } from './client/session.js'
 import { type Context, option } from './command.js'
 import { relativeTime } from './terminal/words.js'
 
-/** The operand of the commands for one token. */
 export const tokenOperand = { required: true, help: 'name or id of the token' } as const
 
 /** The option that keeps a secret out of the terminal. */

@@ -25,7 +25,6 @@ const shownForeign = 200
 /** Number of edited files that are shown without `--all`. */
 const shownDrift = 20
 
-/** Returns the lines of a plan. */
 export function planLines(plan: PlanAnswer, options: PlanViewOptions): string[] {
   return [
     options.paint.bold(headOf(plan, options.nowMs)),

@@ -42,7 +42,6 @@ const filePattern = namedById('dep_', 'zip')
 /** A file without a record that is younger than this belongs to a deployment that is being accepted. */
 const arrivingMs = 60 * 60_000
 
-/** The archives of a hub. */
 export class Archives {
   readonly #needs: ArchivesNeeds
   /** Deployments whose files no hub had. They are asked for again after the next start. */

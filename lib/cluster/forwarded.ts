@@ -37,7 +37,6 @@ import * as https from 'node:https'
 import { isIP } from 'node:net'
 import { readAtMost } from '../base/async.js'
 
-/** The name of the header. */
 export const forwardedHeader = 'svc-forwarded'
 
 /** Another hub, as the list in etcd names it. */
@@ -346,7 +345,6 @@ interface HubClientOptions {
 const defaultSilentMs = 30_000
 const maxAnswerBytes = 1024 * 1024
 
-/** Creates the client of a hub. */
 export function createHubClient(options: HubClientOptions) {
   const { signer, allowsHttp, silentMs = defaultSilentMs } = options
 

@@ -11,7 +11,6 @@ import { endOfPrefix, type KeyValue, type Operation } from './etcd/client.js'
 import { createSealing, type Sealing } from './sealing.js'
 import { createHubList, type LogPlace } from './hub-list.js'
 
-/** The history of a cluster. */
 export interface History {
   id: string
   /** The log begins after the transaction with this number. */
@@ -26,7 +25,6 @@ export async function readHistory({ client, keys, sealing }: LogPlace, options?:
   return found[0] === undefined ? null : openHistory(found[0].value, { keys, sealing })
 }
 
-/** Returns an id for a new log. */
 export function newHistoryId(): string {
   return randomBytes(idBytes).toString('base64url')
 }
@@ -50,7 +48,6 @@ export async function beginHistory(
   return succeeded || (found !== undefined && openHistory(found.value, { keys, sealing }).id === history.id)
 }
 
-/** Seals a history for etcd. */
 export function sealHistory(history: History, { keys, sealing }: Pick<LogPlace, 'keys' | 'sealing'>): Buffer {
   return sealing.seal(Buffer.from(JSON.stringify(history)), { key: keys.history, history: '' })
 }

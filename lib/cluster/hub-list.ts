@@ -45,7 +45,6 @@ export interface Announcement extends ListedHub {
   schema: number
 }
 
-/** The entry of a hub in etcd. */
 export interface HubEntry {
   name: string
   /** The create revision of its key. */
@@ -73,7 +72,6 @@ const maxEntryBytes = 8 * 1024
 const maxHubs = 100
 const maxUrlLength = 2000
 
-/** Creates the list. */
 export function createHubList({ client, keys, sealing, history }: HubListNeeds) {
   function seal(hub: Announcement): { key: string; value: Buffer } {
     const key = keys.hub(hub.name)

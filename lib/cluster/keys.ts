@@ -25,7 +25,6 @@ import { fileReply } from '../http/static/file.js'
 import type { Archives } from './archives.js'
 import { createServerKey, type KeyFile, type ServerKey } from '../core/audit/signed-note.js'
 
-/** The keys of a server. */
 export interface ServerKeys {
   /** Signs checkpoints of the audit log, and orders for agents. */
   server: ServerKey
@@ -202,7 +201,6 @@ const keyFields = {
 const zipType = { 'content-type': 'application/zip' }
 const outputType = { 'content-type': 'text/plain; charset=utf-8' }
 
-/** Returns the routes of hubs. */
 export function createHubRoutes({
   store,
   home,

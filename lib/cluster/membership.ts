@@ -302,7 +302,6 @@ async function writeSecrets(store: Reader, target: Home): Promise<void> {
  * the files of the node's one. Deployments that were made on the node itself become records of the server.
  */
 
-/** Dependencies of `takeBack`. */
 export interface TakeBack {
   /** The database of the server. */
   database: Store

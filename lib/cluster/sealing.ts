@@ -151,7 +151,6 @@ function withKey(clusterKey: Buffer) {
  * One watch from `leader` to below `part` reports all that a follower needs.
  */
 
-/** The keys of one cluster. */
 export interface ClusterKeys {
   history: string
   leader: string
@@ -170,7 +169,6 @@ export interface ClusterKeys {
 const digits = 16
 const partDigits = 6
 
-/** Returns the keys of a cluster. */
 export function keysOf(cluster: string): ClusterKeys {
   const top = `/svc/${cluster}/`
   const padded = (number: number) => String(number).padStart(digits, '0')

@@ -20,7 +20,6 @@ const lookMs = 10 * 60_000
 const pauseMs = 500
 const secretMode = 0o600
 
-/** The check of the kept archives. */
 export type ArchiveCheck = ReturnType<typeof createArchiveCheck>
 
 export interface ArchiveCheckNeeds {

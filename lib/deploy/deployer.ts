@@ -78,7 +78,6 @@ const leaveGraceMs = 5_000
 /** The interface of deployments for the rest of the program. `lib/README.md` follows one deployment through it. */
 export type Deployer = ReturnType<typeof createDeployer>
 
-/** Creates the deployer from its parts. */
 export function createDeployer(needs: DeployNeeds) {
   const parts = createParts(needs)
   const { ends, live, maintenance, ways, confirmation, approvals, correction } = parts

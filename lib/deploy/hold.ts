@@ -285,7 +285,6 @@ export interface SettleNeeds extends Pick<DeployNeeds, 'store' | 'home' | 'clock
   executors: Executors
 }
 
-/** A held deployment. */
 export interface HeldDeployment {
   row: DeploymentRow
   output: Output

@@ -64,7 +64,6 @@ export interface UnlockRequest extends LockPlace {
 /** Places and removes locks. Audited. */
 export type Locks = ReturnType<typeof createLocks>
 
-/** Creates the locks of a server. */
 export function createLocks(needs: {
   store: Store
   clock: Clock

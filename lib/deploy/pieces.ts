@@ -42,7 +42,6 @@ export interface Asker {
   owner: string
 }
 
-/** A piece. */
 export interface Piece {
   offset: number
   body: Readable

@@ -57,7 +57,6 @@ import { createTreeDigest } from '../model/manifest.js'
 import type { Trees, TreeStates } from './trees.js'
 import { isUnusableTree } from '../core/install/owned-tree.js'
 
-/** A request for a plan. */
 export interface PlanRequest {
   projectId: string
   /** The body (core/archive/tree-wire.ts). */

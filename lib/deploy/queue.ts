@@ -27,7 +27,6 @@ import { type Ends, recordComplete } from './record.js'
 /** Runs one entry at a time per key, in order of arrival. Different keys run in parallel. */
 export type Queue = ReturnType<typeof createQueue>
 
-/** An entry of the queue. */
 export interface QueueEntry {
   key: string
   id: string
@@ -37,7 +36,6 @@ export interface QueueEntry {
   drop(request: StopRequest): Promise<unknown>
 }
 
-/** Creates an empty queue. */
 export function createQueue() {
   const lanes = new Map<string, QueueEntry[]>()
 

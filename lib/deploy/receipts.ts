@@ -37,7 +37,6 @@ import type { DeployFiles } from './files.js'
 import type { DeployNeeds, ReceiptNeeds } from './needs.js'
 import { isFinal } from './record.js'
 
-/** The receipts of the server. */
 export type Receipts = ReturnType<typeof createReceipts>
 
 /** Maximum number of characters of a check in a receipt. */

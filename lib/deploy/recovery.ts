@@ -351,7 +351,6 @@ type UnfinishedNeeds = Pick<DeployNeeds, 'store' | 'home' | 'audit' | 'giveUpOn'
   targets: { isHeld(deployId: string): boolean }
 }
 
-/** Creates the functions. */
 export function createUnfinished({ store, home, audit, targets, giveUpOn }: UnfinishedNeeds) {
   const found = () =>
     listJournals(home.deployments)

@@ -162,7 +162,6 @@ export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quot
   ends: Pick<Ends, 'settle'>
 }
 
-/** Creates the function. */
 export function createArchiveRemoval({ store, settings, quota, audit, files, ends }: ArchiveRemovalNeeds) {
   return {
     /**

@@ -63,10 +63,8 @@ const typeBits = 0o170000
 const leastPermissions = 0o400
 const noScripts = { origin: 'source deployment' } as const
 
-/** The plans of rollbacks. */
 export type RollbackPlans = ReturnType<typeof createRollbackPlans>
 
-/** Creates the plans of rollbacks. */
 export function createRollbackPlans(needs: RollbackPlanNeeds) {
   const { store, clock, ends } = needs
   return {

@@ -92,7 +92,6 @@ interface Rule extends SignaturePolicy {
   isOfServer: boolean
 }
 
-/** The checks of signatures. */
 export type Signatures = ReturnType<typeof createSignatures>
 
 /** The file with the keys of a server that was started with --require-signatures. */
@@ -177,7 +176,6 @@ function createRules({ store, clock, home, requireSignatures = false }: Signatur
   }
 }
 
-/** Creates the checks. */
 export function createSignatures(needs: SignatureNeeds) {
   const { store } = needs
   const { ruleOf, now, ...rules } = createRules(needs)

@@ -57,7 +57,6 @@ const manifestsAtOnce = 16
 /** Number of deployments whose times are kept in memory. */
 const maxNoted = 16
 
-/** Returns the directory of the trees. */
 export function treesOf({ directory }: Pick<DeployNeeds['home'], 'directory'>): string {
   return join(directory, 'trees')
 }

@@ -214,7 +214,6 @@ interface ApprovalNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'audit' | 
   waiting: WaitingDeployments
 }
 
-/** Creates the decisions. */
 export function createApprovals({ store, clock, live, ends, waiting, ...needs }: ApprovalNeeds) {
   const { auditWithin = (_, event) => needs.audit(event) } = needs
 

@@ -21,7 +21,6 @@ import { isSameHead, type Owned, type Trees, type TreeStates } from './trees.js'
 import { type ExactState, findScripted, hasSource, treeNotReady, type WantedFrom } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 
-/** What to verify. */
 export interface VerifyRequest {
   projectId: string
   /** Whether the SHA-256 of each regular file is listed, too. */

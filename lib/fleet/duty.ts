@@ -8,7 +8,6 @@ import type { NodeAnswer } from '../model/rollout.js'
 /** What a node does next. */
 export type Work = 'prepare' | 'swap' | 'revert'
 
-/** The answer of a node. */
 export interface DutyAnswer {
   rolloutId: string
   attempt: number

@@ -335,7 +335,6 @@ function promotedFrom({ name }: Project, { id, name: taking }: Project): Refusal
 
 type BulkNeeds = Pick<Projects, 'get' | 'update' | 'remove'>
 
-/** Applies an action to many projects. */
 export async function applyToProjects(
   projects: BulkNeeds,
   { action, ids, actor }: { action: BulkAction; ids: string[]; actor: Actor }

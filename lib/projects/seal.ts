@@ -292,7 +292,6 @@ export function parseVariablesKey(text: string): Buffer | null {
 /** Seals the header values of a policy. `before` is the stored policy, whose values `***` keeps. */
 export type SealPolicy = <P extends GivenPolicy>(policy: P, place: { projectId: string; before: PolicyChanges }) => P
 
-/** The header values of checks. */
 export type CheckHeaders = ReturnType<typeof createCheckHeaders>
 
 /** Returns an encrypted header value as it was given; null if this key cannot decrypt it. */

@@ -22,7 +22,6 @@ import {
 
 /** The types of results, in the order in which they are shown. */
 export const searchTypes = ['projects', 'deployments', 'log-sources', 'audit', 'settings'] as const
-/** The type of a result. */
 export type SearchType = (typeof searchTypes)[number]
 
 /** One result, with a link to its page. */
@@ -41,13 +40,11 @@ export interface Found {
   items: SearchItem[]
 }
 
-/** The answer to a search. */
 export interface SearchResult {
   q: string
   groups: Array<Found & { type: SearchType }>
 }
 
-/** What to search for. */
 export interface SearchQuery {
   q: string
   types: readonly SearchType[]

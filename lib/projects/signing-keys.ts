@@ -51,7 +51,6 @@ interface KeysNeeds {
 /** The keys that may sign releases. */
 export type SigningKeys = ReturnType<typeof createSigningKeys>
 
-/** Creates the access to the keys. */
 export function createSigningKeys({ store, clock, ids, audit }: KeysNeeds) {
   return {
     list: (): SigningKey[] => listSigningKeys(store),

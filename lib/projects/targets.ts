@@ -13,7 +13,6 @@ import type { TargetJob } from './target-helper.js'
 /** The fields of a project that determine its target and its rights. */
 export type Owned = Pick<Project, 'deployPath' | 'runAs' | 'umask'>
 
-/** Limits of `measure`. */
 export interface MeasureLimits {
   /** Maximum number of entries of one target. */
   maxEntries: number
@@ -35,7 +34,6 @@ const module = new URL('./target-helper.js', import.meta.url)
 /** Time that a measurement may take longer than it was given, in ms. */
 const lateMs = 10_000
 
-/** Creates the access to targets. */
 export function createTargets(): Targets {
   return {
     async list(project, path) {

@@ -51,7 +51,6 @@ export interface AgentOptions extends Omit<ServeOptions, 'panel' | 'deploymentEn
   random?: () => number
 }
 
-/** An agent that is running. */
 export interface RunningAgent extends RunningServer {
   agent: Agent
 }

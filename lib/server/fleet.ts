@@ -18,10 +18,8 @@ import type { Variables } from '../projects/variables.js'
 import { createSealing, type Front } from './front.js'
 import type { World } from './world.js'
 
-/** The fleet of a server. */
 export type FleetService = ReturnType<typeof createFleet>
 
-/** Creates the fleet of a server. */
 export function createFleet(
   world: World,
   { audit, serverKey, nodes, settings }: Pick<Front, 'audit' | 'serverKey' | 'nodes' | 'settings'>,

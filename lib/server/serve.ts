@@ -85,7 +85,6 @@ export interface ServeOptions extends EntranceOptions {
   ids?: Ids
 }
 
-/** A server that is listening. */
 export interface RunningServer {
   /** URL as in `Opened`. */
   url: string

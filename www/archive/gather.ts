@@ -91,7 +91,6 @@ function unusualAmong(paths: readonly string[]): string[] {
 /** Whether a name is that of another kind of archive, which would be deployed as a file: only zips are unpacked. */
 export const isOtherArchive = (name: string): boolean =>
   /\.(?:tar|tgz|tbz2|txz|tar\.\w+|gz|bz2|xz|zst|7z|rar)$/i.test(name)
-/** Whether a name is that of a zip. */
 export const isZipName = (name: string): boolean => /\.zip$/i.test(name)
 
 /** Limits of the server in bytes; null if unknown. */
@@ -117,14 +116,12 @@ export function tooLarge(bytes: number, limitBytes: number): string {
   })
 }
 
-/** A found file. */
 export interface FoundFile {
   kind: 'file'
   name: string
   file(): Promise<PackFile>
 }
 
-/** A found folder. */
 export interface FoundFolder {
   kind: 'folder'
   name: string

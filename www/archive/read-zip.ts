@@ -15,7 +15,6 @@ import {
 } from '../shared/zip-records.js'
 import { t } from '../words/t.js'
 
-/** An entry of a zip. */
 export interface ZipEntry {
   path: string
   isDirectory: boolean

@@ -20,7 +20,6 @@ import {
 /** A file of the browser. */
 export type PackFile = Blob & { readonly lastModified: number }
 
-/** An entry to pack. */
 export interface PackEntry {
   /** Relative path with `/` between segments and none at the end. */
   path: string
@@ -36,7 +35,6 @@ export interface PackOptions {
 
 /** Maximum size of a zip, 4 GiB less one byte. */
 export const maxZipBytes = 0xffffffff
-/** Maximum number of entries. */
 export const maxZipEntries = 0xffff
 /** Number of files that are packed at a time. */
 const atOnce = 6

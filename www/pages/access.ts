@@ -90,5 +90,4 @@ export class AccessPage extends Page {
   }
 }
 
-/** The elements of this page. */
 export const elements = { 'svc-page-access': AccessPage, ...tokenElements, ...factorElements }

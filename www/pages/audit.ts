@@ -370,5 +370,4 @@ function tokenOf({ tokenId, tokenName }: AuditEntry): Template | null {
   return html`<a href="audit?token=${tokenId}">${tokenName ?? tokenId}</a>`
 }
 
-/** The elements of this page. */
 export const elements = { 'svc-page-audit': AuditPage }

@@ -36,5 +36,4 @@ export class DeniedPage extends Page {
   }
 }
 
-/** The elements of this page. */
 export const elements = { 'svc-page-denied': DeniedPage }

@@ -524,7 +524,6 @@ function factList(rows: ReadonlyArray<[string, unknown]>): Template {
   return html`<dl class="facts number">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-deployment': DeploymentPage,
   'svc-archive': SvcArchive,

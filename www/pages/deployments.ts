@@ -201,7 +201,6 @@ export class DeploymentsPage extends FilteredPage<Shown> {
   }
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-deployments': DeploymentsPage,
   'svc-deployments': SvcDeployments,

@@ -39,7 +39,6 @@ export class LabelsPage extends Page {
   }
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-labels': LabelsPage,
   'svc-labels': SvcLabels,

@@ -147,5 +147,4 @@ function lockedWords(seconds: number): string {
   return t('You can try again in {wait}.', { wait })
 }
 
-/** The elements of this page. */
 export const elements = { 'svc-page-login': LoginPage }

@@ -307,5 +307,4 @@ function nothingLeft(): Template {
     </div>`
 }
 
-/** The elements of this page. */
 export const elements = { 'svc-page-logs': LogsPage }

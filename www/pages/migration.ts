@@ -117,7 +117,6 @@ function findingRows(list: Finding[]): Template {
     </ul>`
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-migration': MigrationPage,
   'svc-export': SvcExport,

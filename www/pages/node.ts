@@ -136,7 +136,6 @@ function facts(node: ListedNode): Array<[string, unknown]> {
   return rows.filter(([, value]) => value !== null)
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-node': NodePage,
   'svc-dialog': SvcDialog,

@@ -282,7 +282,6 @@ export class NodesPage extends Page {
   }
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-nodes': NodesPage,
   'svc-bulk-failures': SvcBulkFailures,

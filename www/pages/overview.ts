@@ -364,7 +364,6 @@ function pinnedItem(
     </li>`
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-broken': SvcBroken,
   'svc-page-overview': OverviewPage,

@@ -307,7 +307,6 @@ function gone(project: Project, id: string): Template {
     ${missing({ words: t('Log file not found'), id, list })}`
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-project-logs': ProjectLogsPage,
   'svc-dialog': SvcDialog,

@@ -453,7 +453,6 @@ function releaseBefore({ broken, live, liveSource, releases, deployments }: Proj
   return lastGood ?? deployments.slice(at + 1).find(isGood) ?? null
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-project': ProjectPage,
   'svc-copy': SvcCopy,

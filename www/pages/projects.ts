@@ -246,7 +246,6 @@ function addressOf(filter: ProjectFilter, { isCreating = false } = {}): string {
   return query.size === 0 ? 'projects' : `projects?${query}`
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-projects': ProjectsPage,
   'svc-bulk-failures': SvcBulkFailures,

@@ -197,7 +197,6 @@ function isSame(a: ListedRollout['counts'], b: ListedRollout['counts']): boolean
   return text(a) === text(b)
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-rollout': RolloutPage,
   'svc-dialog': SvcDialog,

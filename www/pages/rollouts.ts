@@ -109,7 +109,6 @@ export class RolloutsPage extends FilteredPage<Shown> {
   }
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-rollouts': RolloutsPage,
   'svc-mark': SvcMark,

@@ -93,7 +93,6 @@ export class SettingsPage extends Page {
   }
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-settings': SettingsPage,
   'svc-admin-token': SvcAdminToken,

@@ -236,7 +236,6 @@ function projectRow(usage: ProjectUsage, name: string, largestBytes: number): Te
     </li>`
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-storage': StoragePage,
   'svc-clean': SvcClean,

@@ -330,5 +330,4 @@ function appPicture(status: string): 'success' | 'failed' | 'idle' {
   return status === 'online' ? 'success' : status === 'errored' ? 'failed' : 'idle'
 }
 
-/** The elements of this page. */
 export const elements = { 'svc-page-system': SystemPage, 'svc-meter': SvcMeter, ...machineElements, ...historyElements }

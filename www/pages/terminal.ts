@@ -258,7 +258,6 @@ export class TerminalPage extends Page {
   }
 }
 
-/** The elements of this page. */
 export const elements = {
   'svc-page-terminal': TerminalPage,
   'svc-terminal': SvcTerminal,

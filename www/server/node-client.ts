@@ -16,7 +16,6 @@ export function pathOnHub(nodeId: string, path: string): string {
   return `${node}/at/${path.slice('api/'.length)}`
 }
 
-/** Creates the client of a node. */
 export function createNodeClient(client: Client, nodeId: string): Client {
   const at = (path: string): string => pathOnHub(nodeId, path)
   const ask: Client['ask'] = (method, path, options) => client.ask(method, at(path), options)

@@ -36,7 +36,6 @@ export interface DeploymentQuery {
   before?: string | undefined
 }
 
-/** One page of deployments. */
 export interface DeploymentPage {
   items: ListedDeployment[]
   /** Number of matching deployments on all pages. */
@@ -157,7 +156,6 @@ const labelOf = (answer: { category: Label } | { tag: Label }): Label =>
 /** The routes of the labels of a kind. */
 export const labelPaths = { category: '/api/categories', tag: '/api/tags' } as const
 
-/** Creates a label, and returns it. */
 export async function createLabel({ call }: Client, kind: LabelKind, body: LabelFields & { name: string }) {
   return labelOf(await call(`POST ${labelPaths[kind]}`, { body }))
 }
@@ -388,7 +386,6 @@ export function openLogStream(client: Client, { id: sourceId, ...from }: EventsF
   return openEvents(client, path, from)
 }
 
-/** A search in a log file. */
 export interface LogSearchQuery {
   q: string
   isRegex: boolean
@@ -438,7 +435,6 @@ export interface RangeQuery {
   size: number
 }
 
-/** Reads a window of a log file. */
 export function readLogRange(
   { call }: Client,
   { sourceId, atMs, ...window }: RangeQuery & { sourceId: string },

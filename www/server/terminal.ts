@@ -130,7 +130,6 @@ export type TerminalEnd =
   /** `refused` means that it never began. */
   | { kind: 'closed'; reason: TerminalErrorReason | 'refused'; message: string }
 
-/** State of a session. */
 export type TerminalState = 'connecting' | 'open' | 'lost' | 'ended'
 
 /** The used part of a WebSocket. */

@@ -104,7 +104,6 @@ export function isProxyLimit(error: unknown): error is Refused {
   return error instanceof Refused && error.status === 413 && error.code === 'unknown'
 }
 
-/** What `uploadPackage` needs. */
 export interface PackageUpload {
   /** Address of `api/migration/import`. */
   address: string

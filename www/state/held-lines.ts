@@ -64,7 +64,6 @@ export interface LinePart {
   bytes: { start: number; end: number } | null
 }
 
-/** The loaded lines of a file. */
 export type HeldLines = ReturnType<typeof createHeldLines>
 
 /** Limits of the loaded lines. */
@@ -211,7 +210,6 @@ export abstract class HeldLog extends Announcer {
  * chronological order. Pure except for the windows that it requests.
  */
 
-/** A search by time. */
 export interface TimeSearch {
   sizeBytes: number
   atMs: number

@@ -4,7 +4,6 @@ import { environmentRank, type WaitingFor } from '../shared/api.js'
 import type { Waiting } from '../../lib/model/marks.js'
 import type { ShownProject as Project } from '../../lib/model/project.js'
 
-/** A supported language. */
 export type Language = 'en' | 'zh'
 
 /*
@@ -68,7 +67,6 @@ const decidingRights: Readonly<Record<WaitingFor, keyof typeof rightNeeds>> = {
   halted: 'manage_rollouts'
 }
 
-/** The name of a right. */
 export type Right = keyof typeof rightNeeds
 
 /** The rights that hold on a node that is looked at through this server, which only passes on what reads. */
@@ -127,7 +125,6 @@ export function isLookingAtNode(): boolean {
   return isOnNode
 }
 
-/** Returns whether the server has a fleet. */
 export function hasFleet(): boolean {
   return mine?.hasFleet === true
 }
@@ -139,7 +136,6 @@ export function learnFleet(has: boolean, session: { holder: Holder | null }): bo
   return true
 }
 
-/** Returns whether a text is a role. */
 export function isRole(text: unknown): text is AccessRole {
   return typeof text === 'string' && Object.hasOwn(ranks, text)
 }
@@ -332,7 +328,6 @@ function readHolder(text: string | null, id: string | null): Holder | null {
 /** The color scheme. `system` follows the operating system. */
 export type Theme = 'system' | 'light' | 'dark'
 
-/** All themes. */
 export const themes: readonly Theme[] = ['system', 'light', 'dark']
 /** All languages with their own names. */
 export const languages: ReadonlyArray<{ value: Language; words: string }> = [

@@ -110,7 +110,6 @@ export interface EmulatorNeeds {
   colorOf?: ColorOf
 }
 
-/** A terminal emulator. */
 export interface Emulator {
   readonly columns: number
   readonly rows: number

@@ -197,7 +197,6 @@ export function tabStops(columns: number): Uint8Array {
 /** Returns the background word of an erased cell: the pen's background colour without its attributes. */
 export const eraseBackground = (screen: Screen): number => screen.pen.background & colorMask
 
-/** Returns the line of a row. */
 export const lineAt = (screen: Screen, row: number): Line => screen.lines[row] as Line
 
 /** Moves the cursor to a position, or to the nearest one on the screen. */

@@ -20,7 +20,6 @@ export function setLanguage(language: Language): void {
   current = language
 }
 
-/** Returns the current language. */
 export function language(): Language {
   return current
 }

@@ -35,7 +35,6 @@ export interface ClusterFile {
   isLeaving?: boolean
 }
 
-/** The name of the file with the key of the cluster. */
 export const clusterKeyName = 'cluster.key'
 
 const keyBytes = 32
@@ -78,13 +77,11 @@ export function parseClusterKey(text: string): Buffer | null {
   return /^[0-9a-f]{64}$/i.test(digits) ? Buffer.from(digits, 'hex') : null
 }
 
-/** Writes the keys of a cluster. */
 export async function writeClusterKeys(directory: string, keys: readonly Buffer[]): Promise<void> {
   const text = keys.map(key => `${key.toString('hex')}\n`).join('')
   await replaceFile(join(directory, clusterKeyName), text, secretMode)
 }
 
-/** Returns a new key. */
 export function newClusterKey(): Buffer {
   return randomBytes(keyBytes)
 }

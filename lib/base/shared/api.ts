@@ -257,7 +257,6 @@ export interface EventReaderOptions {
   maxLineLength?: number
 }
 
-/** Creates a reader of an event stream. */
 export function createEventReader({ onEvent, onComment, maxLineLength }: EventReaderOptions) {
   let event = ''
   let data: string[] = []

@@ -17,7 +17,6 @@
 
 /** All levels, the most severe first. */
 export const logLevels = ['error', 'warn', 'info', 'debug'] as const
-/** The level of a log line. */
 export type LogLevel = (typeof logLevels)[number]
 
 /** A level, and the characters that express it. */

@@ -8,7 +8,6 @@ const blockBytes = 64
 const lengthBytes = 8
 const words = 64
 
-/** Creates a digest. */
 export function createSha256() {
   const state = Uint32Array.from(initial)
   const block = new Uint8Array(blockBytes)

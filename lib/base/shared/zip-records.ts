@@ -127,12 +127,10 @@ export function localHeader(entry: ZipRecord): Uint8Array<ArrayBuffer> {
 /** The part of a record on which the lengths of its headers depend. */
 type Sized = Pick<ZipRecord, 'needsZip64' | 'isFar'> & { name: { length: number } }
 
-/** Returns the length of the local header. */
 export function localHeaderBytes({ name, needsZip64 }: Sized): number {
   return localBytes + name.length + timestampBytes + (needsZip64 ? zip64Bytes(2) : 0)
 }
 
-/** Writes the local header at `at`. */
 export function writeLocalHeader(entry: ZipRecord, into: Uint8Array, at: number): void {
   const known = entry.isStreamed ? { ...entry, crc: 0, bytes: 0, packedBytes: 0 } : entry
   const view = viewOf(into)
@@ -159,7 +157,6 @@ export function descriptorOf({ crc, bytes, packedBytes, needsZip64 }: ZipRecord)
   return descriptor
 }
 
-/** Returns the length of the directory header. */
 export function directoryHeaderBytes({ name, needsZip64, isFar }: Sized): number {
   return centralBytes + name.length + timestampBytes + (needsZip64 || isFar ? zip64Bytes(3) : 0)
 }

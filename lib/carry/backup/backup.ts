@@ -149,7 +149,6 @@ function sourceOf({ path, source, bytes, mtimeMs, isGrowing }: SnapshotFile, fil
  * grow, only the bytes measured in step 2 are read.
  */
 
-/** A file of a snapshot. */
 export interface SnapshotFile extends FoundFile {
   /** The path to read the file from, or its bytes. */
   source: string | Uint8Array

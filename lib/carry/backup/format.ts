@@ -23,12 +23,9 @@ import { endBytes, localBytes, signatures } from '../../base/shared/zip-records.
 export const backupFormat = 1
 /** The prefix of every path in the zip. */
 export const backupRoot = 'svc-backup/'
-/** The name of the manifest. */
 export const manifestName = 'manifest.json'
-/** The name of the database. */
 export const databaseName = 'svc.db'
 
-/** A file in a backup. */
 export interface BackupFile {
   /** Relative to the data directory, `/` between segments. */
   path: string

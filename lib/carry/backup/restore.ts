@@ -38,7 +38,6 @@ const syncsAbreast = 16
 /** The keys of `svc serve --require-signatures`. */
 const signersName = 'keys/allowed_signers'
 
-/** The result of a restore. */
 export interface Restored {
   /** The directory that the old files were moved to; null if there were none. */
   aside: string | null

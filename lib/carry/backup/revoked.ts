@@ -16,7 +16,6 @@ import { migrate } from '../../core/store/schema.js'
 import { highestSequences, listSigningKeys } from '../../core/store/tables/signing-keys.js'
 import { keyKinds, type SigningKey } from '../../model/statement.js'
 
-/** A key that was revoked. */
 export type RevokedKey = Pick<SigningKey, 'kind' | 'fingerprint' | 'name'> & { revokedAt: string }
 
 /** What a restore keeps of the data directory that it replaces. */

@@ -67,7 +67,6 @@ import {
 } from './plan.js'
 import { type GivenDeployment, readRecords } from './records.js'
 
-/** The options of an import. */
 export interface ImportRequest extends Asked {
   strategy: Strategy
   /** Whether settings that control access are imported, too (plan.ts). */

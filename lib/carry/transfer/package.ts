@@ -53,7 +53,6 @@ export const packageFiles = {
   deployments: 'deployments.json'
 } as const
 
-/** The path of a project's artifact. */
 export const artifactPath = (projectId: string): string => `artifacts/${projectId}.zip`
 /** The path of a deployment's output. */
 export const outputPath = (deployId: string): string => `outputs/${deployId}.log`
@@ -318,7 +317,6 @@ function broken(name: string, why: string, cause?: unknown): Refusal {
  * byte has arrived, and an item that is too large is refused before it is parsed.
  */
 
-/** Limits of a list. */
 export interface JsonListLimits {
   items: number
   /** Maximum size of one item in bytes. */

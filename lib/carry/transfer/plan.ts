@@ -65,7 +65,6 @@ export function replaced<T>(planned: ReadonlyArray<Planned<T>>): Array<Planned<T
   return planned.filter(({ action }) => action === 'replace')
 }
 
-/** A planned import. */
 export interface ImportPlan {
   settings: Array<Planned<string>>
   categories: Array<Planned<Label>>

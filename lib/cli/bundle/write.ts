@@ -30,7 +30,6 @@ export interface BundleSource {
   about: Omit<BundleManifest, 'tree' | 'parts'>
 }
 
-/** A bundle that was written. */
 export interface WrittenBundle {
   paths: string[]
   bytes: number
@@ -70,7 +69,6 @@ export async function entriesOf(archive: BundleSource['archive'], signal: AbortS
   }
 }
 
-/** Returns the text of a tree. */
 export function treeText(entries: readonly TimedEntry[]): Buffer {
   return Buffer.from(treeHead + entries.map(treeLine).join(''))
 }

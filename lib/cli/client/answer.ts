@@ -173,7 +173,6 @@ export async function* readNdjson(body: AsyncIterable<Buffer>): AsyncGenerator<R
   for await (const line of lines) if (line.trim() !== '') yield parseObject(line)
 }
 
-/** Returns the events of an event stream. */
 export function readEvents(body: AsyncIterable<Buffer>): AsyncGenerator<ServerEvent> {
   return itemsOf(body, onEvent => createEventReader({ onEvent, maxLineLength }))
 }

@@ -39,7 +39,6 @@ const expectFromBytes = 64 * 1024
  */
 const maxAnswerBytes = 64 * 1024 * 1024
 
-/** The body of a request. */
 export interface Body {
   contentType: string
   bytes: number
@@ -77,7 +76,6 @@ export interface Call {
 /** What a request to a route has besides what the route takes. */
 type RouteOptions = Omit<Call, 'method' | 'path' | 'query' | 'json' | 'body'>
 
-/** Returns the request to a route. */
 export function requestOf<R extends Route>(route: R, given: Given<R> & RouteOptions): Call {
   const { query, body, ...rest } = given as RouteOptions & { query?: Record<string, unknown>; body?: unknown }
   const texts = Object.entries(query ?? {}).map(([name, value]) => [name, value?.toString()])

@@ -67,7 +67,6 @@ async function chooseEnvironment({ host, output }: Context, choices: Array<strin
   return name === defaultFile ? null : name
 }
 
-/** The values of `adminOptions`. */
 export interface AdminOptions {
   env: string | undefined
   server: string | undefined

@@ -176,7 +176,6 @@ function warnings({ user, isMultiUser, home, paths }: Installed): string[] {
  * each line that they may want to change has a comment with its reason.
  */
 
-/** The values of a unit. */
 export interface UnitOptions {
   user: string
   /** Whether the server runs as root, so that each project can have its own user (field `runAs`). */
@@ -205,7 +204,6 @@ const multiUserCapabilities = ['CAP_SETUID', 'CAP_SETGID', 'CAP_KILL', 'CAP_SYS_
 /** Time for running deployments to finish. A script may run for half an hour by default (`script_timeout`). */
 const stopSeconds = 1860
 
-/** Returns the text of the unit. */
 export function renderUnit(options: UnitOptions): string {
   const { user, home, command, publicUrl } = options
   const isPrivileged = options.port > 0 && options.port <= highestPrivilegedPort

@@ -17,11 +17,9 @@ export interface Finding {
 
 /** Returns the finding of a check that has passed. */
 export const pass = (check: string, detail: string): Finding => ({ check, result: 'pass', detail, advice: null })
-/** Returns a warning. */
 export const warning = (check: string, detail: string, advice: string): Finding => {
   return { check, result: 'warning', detail, advice }
 }
-/** Returns a failure. */
 export const failure = (check: string, detail: string, advice: string): Finding => {
   return { check, result: 'failure', detail, advice }
 }

@@ -143,7 +143,6 @@ export function isRefusedChange(error: unknown): error is Refusal {
   return error instanceof Refusal && refusedChanges.has(error.code)
 }
 
-/** Returns the mode of `--incremental`. */
 export function incrementalMode(text: string | undefined): IncrementalMode {
   const mode = incrementalModes.find(each => each === (text ?? 'auto'))
   if (mode === undefined) throw usage('--incremental', `--incremental cannot be "${text}": use auto, never or require`)

@@ -62,7 +62,6 @@ interface PackProgress extends ZipProgress {
   totalBytes: number
 }
 
-/** A finished archive. */
 export interface PackedArchive {
   path: string
   /** Number of files and links, without directories. */

@@ -177,7 +177,6 @@ export const listeningOptions = {
   'tls-key': option('file', 'private key of the certificate in PEM, without a passphrase')
 } as const satisfies OptionTable
 
-/** The values of `listeningOptions`. */
 export type ListeningWords = Options<typeof listeningOptions>
 
 /** Where the server listens, and how. */
@@ -228,7 +227,6 @@ function modeOf(text: string): number {
   throw usage('--socket-mode', `--socket-mode cannot be "${text}": it must be three or four octal digits, like 0660`)
 }
 
-/** The options of `serve` for a hub. */
 export const hubOptions = {
   store: option(
     'etcd:url,…',
@@ -247,5 +245,4 @@ export const hubOptions = {
   'etcd-password-file': option('file', 'file with the password of that user; also SVC_ETCD_PASSWORD')
 } as const satisfies OptionTable
 
-/** The values of `hubOptions`. */
 export type HubWords = Options<typeof hubOptions>

@@ -203,7 +203,6 @@ const cures: Record<Runtime, string> = {
   bun: 'Use "npm install -g bun" to install it'
 }
 
-/** The runtime of this process. */
 export const currentRuntime: Runtime = bunVersion === undefined ? 'node' : 'bun'
 
 /** Runs svc with another runtime on PATH, and returns its exit code. Forwards signals to it. */

@@ -11,7 +11,6 @@ import { randomBytes } from 'node:crypto'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The log of a CI job. */
 export interface CiLog {
   /** Begins a section. Until `close`, no printed line is executed as a command. */
   open(title: string): void

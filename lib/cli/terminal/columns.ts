@@ -1,6 +1,5 @@
 import { plainText } from './terminal-text.js'
 
-/** A column of a table. */
 export interface Column<T> {
   header: string
   cell(row: T): string

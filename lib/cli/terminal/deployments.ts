@@ -12,7 +12,6 @@ import { plainText } from './terminal-text.js'
 /** Maximum width of a message in columns. The record contains the whole message. */
 const messageWidth = 60
 
-/** Returns a status in its colour. */
 export function paintStatus(paint: Paint, status: DeploymentStatus | ProjectStatus, text: string = status): string {
   if (status === 'success') return paint.green(text)
   if (status === 'failed') return paint.red(text)
@@ -68,7 +67,6 @@ export function shownMessage(row: ListedDeployment): string {
   return cutToWidth(plainText(messageWords(row)), messageWidth)
 }
 
-/** Returns the columns of a list of deployments. */
 export function deploymentColumns(paint: Paint, nowMs: number): Column<ListedDeployment>[] {
   return [
     { header: 'DEPLOYMENT', cell: row => row.id },

@@ -18,7 +18,6 @@ const extended = /:|(?:^|;)[345]8(?:;|$)/
 const maxParameters = 64
 const reset = '\x1b[0m'
 
-/** Creates a cleaner for one text. */
 export function createCleaner() {
   let state: State = 'ground'
   let parameters = ''

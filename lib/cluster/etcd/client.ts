@@ -4,7 +4,6 @@
  */
 import { type AskOptions, type EtcdConnection, EtcdError } from './connection.js'
 
-/** A key and its value. */
 export interface KeyValue {
   key: string
   value: Buffer
@@ -38,7 +37,6 @@ export type Operation =
 /** A condition of a transaction: the key was created, or last changed, at this revision, and 0: it does not exist. */
 export type Condition = { key: string; createRevision: number } | { key: string; modRevision: number }
 
-/** The result of a transaction. */
 export interface TransactionAnswer {
   succeeded: boolean
   revision: number

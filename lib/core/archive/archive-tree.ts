@@ -11,7 +11,6 @@ import { openKept } from './pack-set.js'
 import type { Archive, ArchiveEntry, ArchiveLimits } from './read.js'
 import type { TimedEntry } from './tree.js'
 
-/** The tree of an archive. */
 export interface ArchiveTree {
   treeSha256: string
   /** Number of files and symbolic links. */

@@ -19,7 +19,6 @@ import { refuse } from './names.js'
 import { anyArchive, openKept } from './pack-set.js'
 import type { Archive, ArchiveEntry } from './read.js'
 
-/** An entry of a composition. */
 export interface ComposedEntry {
   path: string
   /** File type and permission bits. */
@@ -31,7 +30,6 @@ export interface ComposedEntry {
   sourcePath?: string
 }
 
-/** A composed zip. */
 export interface Composed {
   bytes: number
   sha256: string

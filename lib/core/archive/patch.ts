@@ -53,7 +53,6 @@ export function sumsBytesOf(bytes: number): number {
   return Math.ceil(bytes / blockBytesOf(bytes)) * (weakBytes + strongBytesOf(bytes))
 }
 
-/** Returns the weak sum of a block. */
 export function weakSum(block: Uint8Array, from = 0, to = block.length): number {
   let sum = 0
   for (let at = from; at < to; at++) sum = (Math.imul(sum, factor) + (block[at] as number)) | 0

@@ -84,7 +84,6 @@ export interface Pack {
   numberAt(at: number): number
 }
 
-/** Limits of an archive. */
 export interface ArchiveLimits {
   /** Maximum number of entries, including directories. */
   maxEntries: number

@@ -10,7 +10,6 @@ import { sha256 } from '../../base/digests.js'
 import { packedMode } from '../../base/shared/tree-text.js'
 import { compressedTypes, defaultZip64FromBytes, newRecord, type ZipRecord } from '../../base/shared/zip-records.js'
 
-/** A source of an entry. */
 export interface ZipSource {
   /** Path in the archive: relative, `/` between segments, no trailing slash. */
   path: string

@@ -304,7 +304,6 @@ const brokenCode = 'invalid_tree'
  * the current one are kept, whatever the number of entries.
  */
 
-/** Creates the check. */
 export function createSortedNames<Entry extends NamedEntry>() {
   const found = { directories: 0, characters: 0 }
   /** Each one's path begins the next one's. */

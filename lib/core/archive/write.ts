@@ -37,7 +37,6 @@ import {
 import { packedMode } from '../../base/shared/tree-text.js'
 import { checkSourceName, isWorthDeflating, type LastSource, readWhole, type ZipSource } from './source.js'
 
-/** Progress of writing a zip. */
 export interface ZipProgress {
   entries: number
   /** Size of the sources that were read, before compression. */

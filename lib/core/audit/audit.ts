@@ -40,7 +40,6 @@ export type Audit = ReturnType<typeof createAudit>
 
 const dayMs = 24 * 60 * 60_000
 
-/** Creates the audit log. */
 export function createAudit(needs: {
   store: Pick<Store, 'write'>
   clock: Clock

@@ -25,12 +25,10 @@ export type ReadNode = (height: number, number: number) => Buffer
 const leafMark = Buffer.of(0)
 const nodeInput = Buffer.alloc(1 + 2 * hashBytes, 1)
 
-/** Returns the hash of a leaf. */
 export function hashLeaf(text: string | Uint8Array): Buffer {
   return sha256(Buffer.concat([leafMark, typeof text === 'string' ? Buffer.from(text) : text]))
 }
 
-/** Returns the hash of a node. */
 export function hashNode(left: Uint8Array, right: Uint8Array): Buffer {
   nodeInput.set(left, 1)
   nodeInput.set(right, 1 + hashBytes)
@@ -50,7 +48,6 @@ export function appendLeaf({ size, hashes }: Frontier, leaf: Buffer): { frontier
   return { frontier: { size: size + 1, hashes: next }, block }
 }
 
-/** Returns the root of a tree. */
 export function rootOf({ hashes }: Frontier): Buffer {
   if (hashes.length === 0) return sha256(Buffer.alloc(0))
   return hashes.reduceRight((right, left) => hashNode(left, right))
@@ -249,7 +246,6 @@ export function entryText(entry: SealedEntry): string {
  * it left out. Exports of version 1 have a checkpoint without it.
  */
 
-/** The version of the format. */
 export const exportVersion = 2
 /** The version of exports whose checkpoint does not sign the lines before it. */
 export const unsignedVersion = 1
@@ -262,7 +258,6 @@ export const hashLength = 44
 /** What is between the hash and the text of the entry. */
 export const entryStart = '","entry":'
 
-/** Returns the line of an entry. */
 export function entryLine(leaf: string, text: string): string {
   return `${leafStart}${leaf}${entryStart}${text}}\n`
 }

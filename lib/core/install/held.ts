@@ -89,7 +89,6 @@ function own(disk: Disk, fd: number): HeldDirectory {
   }
 }
 
-/** Returns the stats of a held directory. */
 export function statHeld(disk: Disk, { fd, path }: HeldDirectory): Stats {
   return fd === null ? disk.lstatSync(path) : disk.fstatSync(fd)
 }
@@ -153,7 +152,6 @@ export function refuseRenamable(stats: Stats, path: string): void {
  * svc deploy anywhere, with the rights of svc.
  */
 
-/** A held target. */
 export interface HeldTarget extends HeldDirectory {
   /** The path of the target without links. */
   readonly real: string

@@ -46,7 +46,6 @@ export interface JournalFile {
   remove(): void
 }
 
-/** Returns the journal at a path. */
 export function journalAt(disk: Disk, path: string): JournalFile {
   const use = <T>(flags: string, work: (opened: OpenedFile) => T): T => {
     const fd = disk.openSync(path, flags, 0o600)

@@ -49,7 +49,6 @@ export interface ManifestFile {
   remove(): void
 }
 
-/** Returns the manifest at a path. */
 export function manifestAt(disk: Disk, path: string): ManifestFile {
   const beside = unnamedManifest(path)
   return {

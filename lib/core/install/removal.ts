@@ -28,7 +28,6 @@ export interface RemovedFile {
   givesWay?: true
 }
 
-/** A directory that is removed. */
 export interface RemovedDirectory {
   path: string
   mode: number

@@ -17,7 +17,6 @@ interface StopOptions extends Wanted {
   graceMs: number
 }
 
-/** The result of stopping. */
 export interface Stopped {
   /** Number of processes that were found and have ended. Without /proc, the group counts as one. */
   endedCount: number

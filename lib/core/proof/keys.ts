@@ -9,7 +9,6 @@ import { Refusal } from '../../base/errors.js'
 import { type KeyKind, signingNamespace } from '../../model/statement.js'
 import { fingerprintOf } from './statement.js'
 
-/** A public key. */
 export interface PublicKey {
   kind: KeyKind
   key: KeyObject

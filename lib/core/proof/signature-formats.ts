@@ -30,7 +30,6 @@ import {
  * DIFFERENCES: other algorithms than Ed25519 and certificates are refused.
  */
 
-/** A signature of an SSH key. */
 export interface SshSignature {
   /** The key that it says it is of. */
   key: PublicKey
@@ -166,7 +165,6 @@ function fromSeed(seed: Buffer, raw: Buffer): KeyObject {
  * a signature over a hash is never taken for one over a document.
  */
 
-/** A signature of minisign. */
 export interface MinisignSignature {
   /** The id of the key. */
   keyId: Buffer
@@ -210,7 +208,6 @@ export function isMinisigned(message: Uint8Array, signature: MinisignSignature, 
   return verify(null, Buffer.concat([sig, Buffer.from(trustedComment)]), key, globalSig)
 }
 
-/** A private key of minisign. */
 export interface MinisignKey {
   key: KeyObject
   keyId: Buffer

@@ -96,7 +96,6 @@ export function faultOfSbom(statement: Statement, sbomSha256: string | null): Re
  * (statement.ts), whose payload may be left out: it is the statement.
  */
 
-/** One signature. */
 export type Signature =
   | { kind: 'ssh'; signature: SshSignature }
   | { kind: 'minisign'; signature: MinisignSignature }

@@ -136,7 +136,6 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
-/** Returns the bytes of a statement. */
 export function writeStatement(statement: Statement, origin: StatedOrigin): Buffer {
   return Buffer.from(statementText(statement, origin))
 }
@@ -158,7 +157,6 @@ export interface EnvelopeSignature {
   sig: Buffer
 }
 
-/** An envelope. */
 export interface Envelope {
   payloadType: string
   payload: Buffer

@@ -208,7 +208,6 @@ const readsAbreast = 2
 /** Number of blocks kept in memory: followers that start together do not read in lockstep. */
 const keptBlocks = 8
 
-/** Creates the shared reads of one server. */
 export function createSharedReads() {
   const reads = new Map<string, Promise<StoredBlock | null>>()
   const waiting: Array<() => void> = []

@@ -321,7 +321,6 @@ const defaultRetriesMs = [250, 1000, 5000]
 /** What a report has besides its answers and placements. */
 const frameBytes = 256
 
-/** Creates the reports of an agent. */
 export function createReports(needs: ReportsNeeds) {
   const { send, facts, everyMs, retriesMs = defaultRetriesMs, failed } = needs
   /** What has changed, and how often. */

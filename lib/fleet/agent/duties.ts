@@ -41,7 +41,6 @@ interface Entry extends DutyWork {
   failures: number
 }
 
-/** The duties of an agent. */
 export class Duties {
   readonly #needs: DutiesNeeds
   readonly #stopping = new AbortController()

@@ -61,7 +61,6 @@ export interface DutyWork {
 /** Results that a work without a deployment does not have. */
 export const noResult = { failedStep: null, output: null, tookMs: null }
 
-/** The works of a node. */
 export class DutyWorks {
   readonly #needs: DutyWorksNeeds
 

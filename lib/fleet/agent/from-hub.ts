@@ -397,7 +397,6 @@ export function isSignedBy(key: KeyObject, text: string, signature: string): boo
   return verify(null, Buffer.from(text), key, Buffer.from(signature, 'base64'))
 }
 
-/** Returns the headers that sign a request. */
 export function signedHeaders(key: KeyObject, request: Parameters<typeof requestText>[0]): Record<string, string> {
   const { nodeId, session, counter, bodySha256 } = request
   const signature = sign(null, Buffer.from(requestText(request)), key).toString('base64url')

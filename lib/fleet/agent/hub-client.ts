@@ -23,7 +23,6 @@ import { createLineReader } from '../../base/shared/api.js'
 import { createStreamReader, type Keyring, notHub, readSession, signedHeaders } from './from-hub.js'
 import type { AgentKey, Identity } from './identity.js'
 
-/** One request of an agent. */
 export interface HubRequest {
   method: 'GET' | 'POST'
   /** Path and query below the address of the hub. */

@@ -60,7 +60,6 @@ export async function readIdentity(home: string): Promise<Identity | null> {
   throw unusable(path, 'it is not the identity of an agent')
 }
 
-/** Writes the identity of an agent. */
 export async function writeIdentity(home: string, identity: Identity): Promise<void> {
   await replaceFile(identityPath(home), `${JSON.stringify(identity, null, 2)}\n`, secretMode)
 }

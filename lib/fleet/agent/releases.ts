@@ -51,7 +51,6 @@ const endings = ['zip', 'part', 'delta'] as const
 type Ending = (typeof endings)[number]
 const sha256Pattern = /^[0-9a-f]{64}$/
 
-/** The releases of an agent. */
 export class Releases {
   readonly #needs: ReleasesNeeds
   readonly #documents = new Map<string, ReleaseDocument>()
@@ -235,7 +234,6 @@ function wrongRelease(why: string): Refusal {
  * fetched.
  */
 
-/** An archive to fetch. */
 export interface WantedArchive {
   sha256: string
   bytes: number

@@ -12,7 +12,6 @@ import type {
   RolloutState
 } from '../../model/rollout.js'
 
-/** The nodes of a fleet. */
 export interface Nodes {
   /** Returns the nodes by name. With a scope, only those where one of its projects is placed. */
   list(query?: { projectId?: string; label?: { key: string; value: string }; scope?: ProjectScope }): ListedNode[]

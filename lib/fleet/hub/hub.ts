@@ -71,7 +71,6 @@ export interface HubAgents {
   limited: UploadRate['limited']
 }
 
-/** The hub of a fleet. */
 export interface Hub extends Fleet {
   agents: HubAgents
   /** Begins a rollout. Resolves with its id. */
@@ -224,7 +223,6 @@ async function continueRollouts({ rollings, presence, twins }: Parts): Promise<v
   }
 }
 
-/** Creates the hub of a fleet. */
 export function createHub(needs: HubNeeds): Hub {
   const parts = createParts(needs)
   const { presence, links, key, history, twins, orders, rollings, events, releases, enrollments } = parts

@@ -59,7 +59,6 @@ export interface NodesNeeds {
   forgotten(nodeId: string): void
 }
 
-/** Creates the nodes of a fleet. */
 export function createNodes({ store, audit, links, rollings, lastSeenOf, forgotten }: NodesNeeds): Nodes {
   function listed(node: FleetNode, placements: ListedPlacement[]): ListedNode {
     const link = links.find(node.id)
@@ -196,7 +195,6 @@ export interface HubEnrollments extends Enrollments {
 const prefix = 'svcnode'
 const publicKeyBytes = 32
 
-/** Creates the enrolments. */
 export function createEnrollments({ store, clock, ids, audit, key }: EnrollmentsNeeds): HubEnrollments {
   return {
     list: () => listEnrollments(store, instantOf(clock)).map(shown),
@@ -342,7 +340,6 @@ export interface PlacementsNeeds {
   unplaced(projectId: string, nodeIds: readonly string[]): void
 }
 
-/** Creates the placements of a fleet. */
 export function createPlacements({
   store,
   audit,

@@ -167,7 +167,6 @@ export type History = ReturnType<typeof createHistory>
 /** A node that was taken over could let histories begin without end. */
 const onceInMs = 24 * 60 * 60_000
 
-/** Creates the history. */
 export function createHistory({
   clock,
   ids,

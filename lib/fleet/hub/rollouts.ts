@@ -40,7 +40,6 @@ export interface RolloutsNeeds {
   rollings: Rollings
 }
 
-/** Creates the reader of rollouts. */
 export function createRolloutReader({ store, links }: Pick<RolloutsNeeds, 'store' | 'links'>) {
   function listed(stored: StoredRollout & { projectName?: string }): ListedRollout {
     const { archiveSha256: _, archiveBytes: __, sealed: ___, ...rollout } = stored
@@ -261,7 +260,6 @@ interface Follower {
   wake(): void
 }
 
-/** Creates the events. */
 export function createRolloutEvents(reader: RolloutReader) {
   const byRollout = new Map<string, Set<Follower>>()
 

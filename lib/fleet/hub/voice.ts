@@ -178,7 +178,6 @@ function attestedOf(store: Store, deployId: string): Pick<ReleaseDocument, 'atte
   return statement === undefined || signatures === undefined ? {} : { attested: { statement, signatures } }
 }
 
-/** Creates the releases. */
 export function createReleases(needs: ReleasesNeeds): Releases {
   const { store, key, variables } = needs
   const offers = createOffers(needs.sealing)

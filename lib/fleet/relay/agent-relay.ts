@@ -70,7 +70,6 @@ interface Open {
   input(bytes: Buffer): void
 }
 
-/** Creates the relay of an agent. */
 export function createAgentRelay(needs: AgentRelayNeeds): AgentRelay {
   const { client, log } = needs
   const open = new Map<string, Open>()

@@ -26,7 +26,6 @@ export interface RelayNeeds {
   limits?: Partial<RelayLimits>
 }
 
-/** Limits of relays. */
 export interface RelayLimits {
   /** Maximum number of relays that are open at the same time: of one node, of one user (at one node, and in all), and of all. */
   perNode: number
@@ -60,7 +59,6 @@ export interface RelayPart {
   read(): Promise<Buffer>
 }
 
-/** The answer of a node. */
 export interface RelayedAnswer {
   head: ReadHead
   /** The body. Throws if the node is gone or silent. Leaving the loop ends the relay. */
@@ -69,7 +67,6 @@ export interface RelayedAnswer {
   end(): void
 }
 
-/** A terminal on a node. */
 export interface RelayedTerminal {
   /** The lines of the node, as it wrote them. */
   lines: AsyncIterable<string>

@@ -24,7 +24,6 @@ const lookEveryMs = 1000
 /** Time between two checks of all callers, for what has expired. */
 const checkEveryMs = 60_000
 
-/** The requests of a server that last. */
 export class LastingRequests<A> {
   readonly #standing: Standing<A>
   /** With the number of changes that were seen when each began; null: its reply is a stream, which has begun. */

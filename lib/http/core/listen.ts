@@ -7,7 +7,6 @@ import { dirname, join } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
 import { isListening, maxSocketPathBytes } from '../../base/socket-probe.js'
 
-/** An address to listen on. */
 export interface ListenAddress {
   host: string
   /** Port. 0 chooses a free port. */

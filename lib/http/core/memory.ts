@@ -15,7 +15,6 @@ export const streamBytes = 64 * 1024
 /** An answer up to this size counts only if its client does not read it. */
 export const smallAnswerBytes = 16 * 1024
 
-/** Limits of the memory of requests. */
 export interface MemoryLimits {
   totalBytes: number
   callerBytes: number

@@ -61,7 +61,6 @@ interface ErrorBody {
   [other: `conflict${string}`]: { id: string; name?: string }
 }
 
-/** Returns the reply for a refusal. */
 export function refusalReply(refusal: Refusal, headers: Headers = {}): Extract<Reply, { kind: 'json' }> {
   const body: ErrorBody = { success: false, error: refusal.message, message: refusal.message, code: refusal.code }
   if (refusal.field !== undefined) body.field = refusal.field
@@ -182,7 +181,6 @@ function jsonHeaders(bytes: number, etag: string | undefined): Headers {
   }
 }
 
-/** Returns the headers of a stream. */
 export function streamHead(headers: Headers): Headers {
   return mergeHeaders(everyHeaders, headers)
 }

@@ -41,7 +41,6 @@ const tab = 9
 
 type State = 'preamble' | 'content' | 'after' | 'dash' | 'padding' | 'newline' | 'headers' | 'epilogue'
 
-/** Limits of a parser. */
 export interface ParserLimits {
   /** Maximum size of one part's headers. */
   maxHeaderBytes: number

@@ -22,7 +22,6 @@ import { parseHeaderValue } from '../core/headers.js'
 import { gather, type Gathered } from '../../base/async.js'
 import { MultipartParser, type ParserLimits } from './multipart-parser.js'
 
-/** Limits of a form. */
 export interface MultipartLimits extends ParserLimits {
   maxParts: number
   maxFields: number
@@ -45,7 +44,6 @@ const defaultMultipartLimits: MultipartLimits = {
   maxFieldsBytes: 4 * 1024 * 1024
 }
 
-/** A file of a form. */
 export interface FilePart {
   name: string
   /** File name without any path; may be empty. */

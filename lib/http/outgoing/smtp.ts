@@ -8,7 +8,6 @@ import { connect as connectTls, type SecureContext } from 'node:tls'
 import { reasonOf } from '../../base/errors.js'
 import { createLookup } from './post.js'
 
-/** A mail to send. */
 export interface Mail {
   /** `smtps://[user@]host[:465]` or `smtp://[user@]host[:587]`. */
   url: URL

@@ -10,7 +10,6 @@ interface ServedFile {
   headers?: Headers
 }
 
-/** A part of a file. */
 export interface FilePart {
   at: number
   bytes: number

@@ -66,7 +66,6 @@ export function acceptOf(key: string): string {
     .digest('base64')
 }
 
-/** Returns the head that accepts a handshake. */
 export function acceptHead(key: string, protocol: string): string {
   return [
     'HTTP/1.1 101 Switching Protocols',

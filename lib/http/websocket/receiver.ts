@@ -36,7 +36,6 @@ import { TextDecoder } from 'node:util'
 
 type State = 'head' | 'length16' | 'length64' | 'mask' | 'payload' | 'over'
 
-/** Limits of a receiver. */
 export interface ReceiverLimits {
   /** Maximum payload of a message, all its frames together; then 1009. */
   maxMessageBytes: number
@@ -44,7 +43,6 @@ export interface ReceiverLimits {
   maxFragments: number
 }
 
-/** Default limits of a receiver. */
 export const defaultReceiverLimits: ReceiverLimits = { maxMessageBytes: 1024 * 1024, maxFragments: 1024 }
 
 /** A message: text as a string, binary data as bytes. */

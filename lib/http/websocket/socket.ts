@@ -33,7 +33,6 @@ import {
 } from './receiver.js'
 import { shakeHands } from './handshake.js'
 
-/** Limits of a WebSocket. */
 export interface WebSocketLimits extends ReceiverLimits {
   /** Interval of pings, and the maximum silence of a peer. */
   pingEveryMs: number

@@ -58,7 +58,6 @@ export const logSourceReaders: Readers<Audited> = {
   fields: { label: 'everybody', filePath: 'everybody', kind: 'everybody', sortOrder: 'everybody' }
 }
 
-/** Creates the log sources of a server. */
 export function createLogSources({ store, clock, ids, audit, openLog, checkProject }: Needs) {
   function get(id: string): LogSource {
     const source = findLogSource(store, id)

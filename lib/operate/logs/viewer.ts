@@ -55,7 +55,6 @@ interface Needs {
   clock: Clock
 }
 
-/** Creates the viewer. */
 export function createLogViewer(needs: Needs) {
   const { openLog, inflated, watcher, searches } = needs
   const looks = createSharedLooks()
@@ -139,7 +138,6 @@ async function withinTimes<T extends SearchQuery & TimeRange & { signal: AbortSi
   return { ...query, fromOffset: Math.max(fromOffset, first), toOffset: Math.min(toOffset ?? end, end) }
 }
 
-/** Size of the blocks of a download. */
 export const downloadBlockBytes = 256 * 1024
 
 /** Reads the contents. Bytes that are appended meanwhile are left out, so that a download ends. */

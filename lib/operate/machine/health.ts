@@ -83,7 +83,6 @@ interface Needs {
   diskOf?: (directory: string) => Promise<DiskFigures>
 }
 
-/** Creates the health report. */
 export function createHealth({
   store,
   clock,

@@ -23,7 +23,6 @@ import { countDeploymentsByDay, steps } from '../../core/store/tables/deployment
 import { percentsBetween, readMemory, takeSample, readDisk } from './resources.js'
 import { successRate } from './health.js'
 
-/** The history of the machine and of deployments. */
 export type History = ReturnType<typeof createHistory>
 
 /** Returns the figures of the time since the previous call. */
@@ -186,7 +185,6 @@ export function createTakeFacts({
   }
 }
 
-/** Durations of one step. */
 export interface StepDurations {
   name: StepName
   /** Number of times the step finished. */

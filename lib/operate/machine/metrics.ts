@@ -11,10 +11,8 @@ import { createHistogram, type Histogram, type HistogramFigures } from '../../ba
 import type { DeploymentRow, FinalStatus, StepName } from '../../model/deployment.js'
 import type { LoopDelayMeter } from './resources.js'
 
-/** The metrics of the server. */
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** What `createMetrics` reads. */
 export interface MetricsNeeds {
   store: Store
   clock: Clock

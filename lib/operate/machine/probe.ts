@@ -37,7 +37,6 @@ const limitMs = 3000
 /** The block size of most file systems. */
 const probeBytes = 4096
 
-/** Creates the probe. */
 export function createProbe({
   store,
   clock,

@@ -260,7 +260,6 @@ export interface LoopDelay {
   count: number
 }
 
-/** Measures delays of the event loop. */
 export type LoopDelayMeter = ReturnType<typeof createLoopDelayMeter>
 
 /** Interval of the measuring timer. It costs 0.2 % of a core, so it runs only while somebody reads. */

@@ -96,7 +96,6 @@ export function tokenNotification(
   return { trigger: 'expiry', event: 'token_expiring', ...common, ...about }
 }
 
-/** Returns the notification of an incident. */
 export function incidentNotification(
   incident: Incident,
   nowMs: number,
@@ -219,7 +218,6 @@ export function headlineOf(notification: Headlined): string {
   }
 }
 
-/** Whether a notification is one of an incident. */
 export function isIncident<T extends { event: string }>(notification: T): notification is Extract<T, Incident> {
   return Object.hasOwn(incidentTriggers, notification.event)
 }
@@ -291,7 +289,6 @@ export const systemPage = (publicUrl: string | null): string | null => pageAt(pu
  * next look nor a restart repeats it, and forgotten when it has ended.
  */
 
-/** Reports incidents. */
 export type Incidents = ReturnType<typeof createIncidents>
 
 export interface IncidentsNeeds {

@@ -47,7 +47,6 @@ export interface MessageQueueNeeds {
   limits?: Partial<QueueLimits>
 }
 
-/** Limits of the queue. */
 export interface QueueLimits {
   /** Maximum number of messages of one target, and of their bytes. */
   messages: number
@@ -249,7 +248,6 @@ export function droppedText(name: string, count: number, why: string): string {
   return `${name}: ${countOf(count, 'message')} dropped: ${why}`
 }
 
-/** Limits of a lane. */
 export interface LaneLimits {
   /** Maximum number of keys that have work. Each of them has a place of its own. */
   keys: number

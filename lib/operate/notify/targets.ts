@@ -60,13 +60,11 @@ export interface TargetsNeeds {
   isProject(db: Reader, id: string): boolean
 }
 
-/** The settings of the target from the settings. */
 export interface WebhookSettings {
   text(key: 'webhook_url' | 'webhook_secret'): string
   list(key: 'webhook_events'): readonly string[]
 }
 
-/** Creates the notification targets. */
 export function createTargets(needs: TargetsNeeds) {
   const { store, clock, ids, audit, settings } = needs
   return {

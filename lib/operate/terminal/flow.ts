@@ -11,7 +11,6 @@
  * acknowledged and the shell is not paused. Then only `keptBytes` are kept.
  */
 
-/** Limits of a flow. */
 export interface FlowLimits {
   /** Bytes of output that are kept for a client that reconnects. */
   keptBytes: number
@@ -21,7 +20,6 @@ export interface FlowLimits {
   batchBytes: number
 }
 
-/** Default limits of a flow. */
 export const defaultFlowLimits: FlowLimits = {
   keptBytes: 256 * 1024, // decisions §6
   windowBytes: 1024 * 1024, // decisions §6

@@ -17,7 +17,6 @@ import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../../
 import type { Pty, PtyEnded } from '../../core/proc/pty.js'
 import { defaultFlowLimits, Flow, type FlowLimits } from './flow.js'
 
-/** Limits of a session. */
 export interface SessionLimits extends FlowLimits {
   /** Time without input and output after which the session ends. */
   idleMs: number
@@ -25,7 +24,6 @@ export interface SessionLimits extends FlowLimits {
   aloneMs: number
 }
 
-/** Default limits of a session. */
 export const defaultSessionLimits: SessionLimits = {
   ...defaultFlowLimits,
   idleMs: 30 * 60_000, // decisions §6
@@ -76,7 +74,6 @@ const farewells: Record<'idle' | 'disabled' | 'stopping' | 'taken_over', [code: 
   taken_over: [4409, 'The terminal was opened in another window']
 }
 
-/** A running session. */
 export class Session {
   readonly #options: SessionOptions
   #size: { cols: number; rows: number }
@@ -265,7 +262,6 @@ type Input = Extract<TerminalInput, { type: 'input' }>
 /** The input of one session: what its clients have sent, and how much of it the program's terminal has accepted. */
 export type SessionInput = ReturnType<typeof createSessionInput>
 
-/** Creates the input of a session. */
 export function createSessionInput(pty: Pick<Pty, 'write'>) {
   /** The first half of a character that a client cut between two inputs. It has no bytes, so it waits for the rest. */
   let half = ''

@@ -15,7 +15,6 @@ import { userHome } from '../../base/runtime.js'
 import { inheritedEnvironment, variablesWhere } from '../../core/proc/environment.js'
 import { defaultSessionLimits, type EndReason, Session, type SessionLimits, type TerminalClient } from './session.js'
 
-/** Limits of all terminals. */
 export interface TerminalLimits extends SessionLimits {
   /** Maximum number of shells that run at the same time. */
   maxSessions: number
@@ -52,7 +51,6 @@ interface Needs {
   limits?: Partial<TerminalLimits>
 }
 
-/** The terminals of a server. */
 export class Terminals {
   readonly #needs: Needs
   readonly #limits: TerminalLimits

@@ -75,7 +75,6 @@ export class SvcProof extends SvcElement {
   }
 }
 
-/** The elements of the form. */
 export const elements = { 'svc-proof': SvcProof, 'svc-dialog': SvcDialog }
 
 /**

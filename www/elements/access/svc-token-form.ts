@@ -8,7 +8,6 @@ import { errorLine, field, Submission, submitted } from '../base/form.js'
 import { roleWords } from '../base/words.js'
 import { afterDays, daysProblem, daysUntil, limits, readAddresses, roleRows } from './token-row.js'
 
-/** A project to choose. */
 export interface ChoosableProject {
   id: string
   name: string

@@ -28,7 +28,6 @@ export const roleRows: ReadonlyArray<{ role: AccessRole; words: string }> = [
 /** The state of a token. `expiring`: it expires within 14 days. */
 export type TokenState = 'valid' | 'expiring' | 'expired' | 'revoked'
 
-/** Returns the state of a token. */
 export function stateOf(
   { revokedAt, expiresAt }: Pick<AccessToken, 'revokedAt' | 'expiresAt'>,
   nowMs: number

@@ -73,7 +73,6 @@ export interface RowChoiceNeeds {
   onChange: () => void
 }
 
-/** Creates an empty choice. */
 export function createRowChoice({ shown, all = shown, isAllowed, onChange }: RowChoiceNeeds): RowChoice {
   const selection = createSelection()
   const choice: RowChoice = {

@@ -17,7 +17,6 @@ export interface TreeRow {
   siblings: number
 }
 
-/** The state of a tree of directories. */
 export type DirectoryTree = ReturnType<typeof createTree>
 
 /** Creates a tree. `root` is the name of the first row; its path is empty. */
@@ -389,7 +388,6 @@ export class SvcRows<Item = unknown> extends SvcElement {
 
 /* Paths of the server as steps, with the separator of its operating system. Pure. */
 
-/** One step of a path. */
 export interface PathStep {
   name: string
   path: string

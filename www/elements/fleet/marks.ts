@@ -33,7 +33,6 @@ export const phaseRows: Readonly<Record<NodePhase, Mark>> = {
   good: { picture: 'success', words: 'Good', tone: 'good' }
 }
 
-/** The phases in the order of `phaseRows`. */
 export const phaseOrder = Object.keys(phaseRows) as NodePhase[]
 
 /** The phases that need somebody's attention. */
@@ -116,7 +115,6 @@ export type TreeColor = (typeof palette)[number] | 'gray'
 /** The colours of the trees that are shown. */
 export type TreeColors = ReturnType<typeof createTreeColors>
 
-/** Creates the colours. */
 export function createTreeColors() {
   let colors = new Map<string, TreeColor>()
   return {

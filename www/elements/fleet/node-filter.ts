@@ -74,7 +74,6 @@ export function urgencyOf(node: ListedNode, placements: readonly ListedPlacement
   return placements.some(({ isDrifted }) => isDrifted) ? 1 : 0
 }
 
-/** Returns the labels of a node as texts. */
 export function labelTexts({ labels }: Pick<ListedNode, 'labels'>): string[] {
   return Object.entries(labels).map(([key, value]) => (value === '' ? key : `${key}=${value}`))
 }

@@ -138,5 +138,4 @@ export class SvcEnroll extends SvcElement {
   }
 }
 
-/** The elements of the dialog. */
 export const elements = { 'svc-enroll': SvcEnroll }

@@ -140,5 +140,4 @@ export class SvcPlaceForm extends SvcElement {
   }
 }
 
-/** The elements of the dialog. */
 export const elements = { 'svc-place-form': SvcPlaceForm }

@@ -14,7 +14,6 @@ import type { LogKind } from '../../../lib/model/log-source.js'
 /** An index into the 256 colours, `#rrggbb`, or null for the default. */
 export type Color = number | string | null
 
-/** The style of a text. */
 export interface TextStyle {
   readonly foreground: Color
   readonly background: Color
@@ -34,7 +33,6 @@ export interface Span {
   style: TextStyle
 }
 
-/** The default style. */
 export const plainStyle: TextStyle = {
   foreground: null,
   background: null,
@@ -183,7 +181,6 @@ function paletteColor(index: number): Color {
   return hex([step(Math.floor(cube / 36)), step(Math.floor(cube / 6) % 6), step(cube % 6)])
 }
 
-/** The columns of a JSON line. */
 export interface JsonColumns {
   /** The time as written; seconds or milliseconds since 1970 become ISO text. */
   time: string

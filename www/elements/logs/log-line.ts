@@ -26,7 +26,6 @@ const closers: Readonly<Record<string, string>> = { ')': '(', ']': '[' }
 const maxSearched = 5000
 const maxHits = 200
 
-/** Returns the links in a text. */
 export function linksIn(text: string): Stretch[] {
   if (!text.includes('://')) return []
   return [...text.matchAll(link)].map(({ 0: found, index }) => ({ from: index, to: index + lengthOf(found) }))

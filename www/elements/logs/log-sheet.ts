@@ -4,7 +4,6 @@ import { t, errorWords } from '../../words/t.js'
 import type { LogText } from '../../state/held-lines.js'
 import { serverNow } from '../../server/client.js'
 
-/** The sheet of `svc-log`. */
 export const logSheet = css`
   svc-log {
     position: relative;

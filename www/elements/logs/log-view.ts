@@ -30,7 +30,6 @@ const reachRows = 400
 /** Time in each frame for indexing new lines. */
 const readMs = 6
 
-/** The scrolling view of a log. */
 export class LogView {
   readonly #needs: LogViewNeeds
   readonly #space: HTMLElement

@@ -119,5 +119,4 @@ function row(hub: Hub, cluster: ClusterStatus): Template {
     </tr>`
 }
 
-/** The elements of this module. */
 export const elements = { 'svc-cluster': SvcCluster, 'svc-time': SvcTime }

@@ -62,7 +62,6 @@ export type ItemField = Omit<Row, 'choices'> & { type?: 'date'; isOptional?: tru
 export const isChecked = (draft: Draft): boolean => draft.texts['#safety'] !== ''
 /** Whether somebody confirms a deployment. */
 export const isConfirmed = (draft: Draft): boolean => draft.texts['#safety'] === 'confirm'
-/** Whether there are checks. */
 export const hasChecks = (draft: Draft): boolean => isChecked(draft) && draft.checks.length > 0
 /** Whether there are windows or freezes. */
 export const hasWindows = ({ allow, freeze }: Draft): boolean => allow.length + freeze.length > 0
@@ -77,7 +76,6 @@ export const isPromoted = (draft: Draft): boolean => draft.texts['#source'] === 
 export const number = (placeholder: string, when: (draft: Draft) => boolean = () => true) =>
   ({ as: 'number', placeholder, when }) as const
 
-/** The rows of checks. */
 export const checkRows: readonly Part[] = [
   {
     heading: 'Checks after a deployment',
@@ -103,7 +101,6 @@ export const checkRows: readonly Part[] = [
   }
 ]
 
-/** The rows of windows. */
 export const windowRows: readonly Part[] = [
   {
     heading: 'When deployments may begin',
@@ -120,7 +117,6 @@ export const windowRows: readonly Part[] = [
   }
 ]
 
-/** The rows of approvals. */
 export const approvalRows: readonly Part[] = [
   { heading: 'Who approves' },
   {
@@ -158,7 +154,6 @@ export const approvalRows: readonly Part[] = [
   ]
 ]
 
-/** The rows of signatures. */
 export const signatureRows: readonly Part[] = [
   { heading: 'Who signs' },
   {

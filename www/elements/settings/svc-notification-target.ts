@@ -75,7 +75,6 @@ export const eventRows: ReadonlyArray<{ event: NotificationEvent; words: string 
   { event: 'token_locked', words: 'Tokens locked by wrong codes' }
 ]
 
-/** Returns the row of a kind. */
 export function kindRow(kind: NotificationKind): (typeof kindRows)[number] {
   return kindRows.find(row => row.kind === kind) ?? (kindRows[0] as (typeof kindRows)[number])
 }

@@ -276,7 +276,6 @@ export const terminalSheet = css`
   @keyframes svc-terminal-ring { from { box-shadow: inset 0 0 0 2px var(--warning); } }
 `
 
-/** The sheet of the page around it. */
 export const terminalPageSheet = css`
   /* Uses all available space; the frame gives other pages less. */
   .frame > .content > main > svc-page-terminal {

@@ -66,7 +66,6 @@ export interface Mark {
   name: 'selected' | 'hit' | 'current'
 }
 
-/** The drawn rows of a terminal. */
 export interface TerminalRows {
   /** Draws the lines between two numbers (as in Emulator.firstLine), except those already drawn. */
   draw(from: number, to: number): void
@@ -176,7 +175,6 @@ export interface TerminalNodes {
   ruler: HTMLElement
 }
 
-/** Returns the nodes below a terminal. */
 export function nodesOf(host: HTMLElement): TerminalNodes {
   const find = (name: string): HTMLElement => host.querySelector(`.${name}`) as HTMLElement
   return {
@@ -190,7 +188,6 @@ export function nodesOf(host: HTMLElement): TerminalNodes {
   }
 }
 
-/** The drawing of a terminal. */
 export interface TerminalPicture {
   readonly cell: CellSize
   /** The newest line is visible and stays visible. */

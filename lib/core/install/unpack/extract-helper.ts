@@ -17,7 +17,6 @@ import { verifyTarget, type VerifyJob } from '../verify.js'
 import type { Answer } from './extract-threads.js'
 import { type ExtractionJob, openedFiles, runExtraction } from './extraction.js'
 
-/** A job of a helper process. */
 export type HelperJob =
   /** Extracts an archive, which is an index if it has packs. */
   | { kind: 'extract'; extraction: ExtractionJob; packs: number }

@@ -402,7 +402,6 @@ export async function putBack(
 const notPutBack =
   'The target is not put back yet: its file system does not respond. The next deployment or start tries again'
 
-/** Returns the path of the journal of an extraction. */
 export function journalPathOf({ deployments }: ExtractionHome, deployId: string): string {
   return join(deployments, `${deployId}.undo`)
 }

@@ -3,7 +3,6 @@ import { accessRoles, type AccessToken, type BrowserSession } from '../../../mod
 import type { Reader, Transaction } from '../database.js'
 import { choice, type Columns, flag, nullable, number, rowReader, tableOf, text, texts, valueReader } from './table.js'
 
-/** A named token as it is stored. */
 export interface StoredToken extends Omit<AccessToken, 'secondFactor'> {
   /** Identifies the secret, which is not stored. */
   digest: string
@@ -35,13 +34,11 @@ const tokens = tableOf<StoredToken>('tokens', columns)
 const readCount = valueReader('count of tokens', number)
 const readEnrolled = rowReader<{ tokenId: string }>('secondFactors', { tokenId: text })
 
-/** Adds a token. */
 export const insertToken = tokens.insert
 
 /** Writes the fields that are present; returns false if there is no such token. */
 export const updateToken = tokens.update
 
-/** Returns one token by its id. */
 export const findToken = tokens.find
 
 /** Returns the token with this name, whatever the case of its letters. */
@@ -60,7 +57,6 @@ export function enrolledTokens(db: Reader): Set<string> {
   return new Set(db.all(sql).map(row => readEnrolled(row).tokenId))
 }
 
-/** Returns the number of tokens. */
 export function countTokens(db: Reader): number {
   return db.all('SELECT count(*) FROM tokens').map(readCount)[0] ?? 0
 }
@@ -70,7 +66,6 @@ export function removeTokensBefore(tx: Transaction, at: string): number {
   return tx.run('DELETE FROM tokens WHERE coalesce(revokedAt, expiresAt) < ?', at)
 }
 
-/** A session as it is stored. */
 export interface StoredSession extends BrowserSession {
   /** Identifies the secret in the browser's cookie, which is not stored. */
   digest: string
@@ -92,7 +87,6 @@ const sessions = tableOf<StoredSession>('sessions', {
   provenAt: nullable(text)
 })
 
-/** Adds a session. */
 export const insertSession = sessions.insert
 
 /** Writes the fields that are present; returns false if there is no such session. */
@@ -104,7 +98,6 @@ export const deleteSession = sessions.delete
 /** Returns the session, or undefined if there is none. */
 export const findSession = sessions.find
 
-/** Returns the session with this digest. */
 export function findSessionByDigest(db: Reader, digest: string): StoredSession | undefined {
   return db.all('SELECT * FROM sessions WHERE digest = ?', digest).map(sessions.read)[0]
 }

@@ -39,7 +39,6 @@ const seqOf = valueReader('audit.seq', number)
 const firstOf = valueReader('audit.seq', nullable(number))
 const latestOf = valueReader('auditCheckpoints.at', nullable(text))
 
-/** Filters of the audit log. */
 export interface AuditFilter {
   action?: string | undefined
   projectId?: string | undefined
@@ -63,7 +62,6 @@ export interface AuditReader {
   projects: readonly string[]
 }
 
-/** Adds an entry. */
 export const insertAudit = entries.insert
 
 /** Writes the fields that are present; returns false if the entry does not exist (it may have been trimmed). */
@@ -118,7 +116,6 @@ export function newestAuditPosition(db: Reader): number {
   return row === undefined ? 0 : positionOf(row)
 }
 
-/** Returns the entry with an id. */
 export const findAudit = entries.find
 
 /** Returns the entries that are leaves with these numbers, in the order of the tree. */
@@ -215,7 +212,6 @@ const readBlock = rowReader<{ number: number; root: Uint8Array }>('auditBlocks',
 const readCheckpointRow = rowReader<StoredCheckpoint>('auditCheckpoints', { size: number, at: text, note: text })
 const maxOf = valueReader('auditLeaves.seq', nullable(number))
 
-/** Returns the row of the tree. */
 export function readAuditTree(db: Reader): AuditTreeRow {
   const row = db.get('SELECT * FROM auditTree')
   if (row === undefined) throw new Error('Cannot read the database: the row of "auditTree" is missing')
@@ -232,7 +228,6 @@ export function endAuditBaseline(tx: Transaction): void {
   tx.run('UPDATE auditTree SET isPending = 0')
 }
 
-/** Names the tree. */
 export function nameAuditTree(tx: Transaction, origin: string): void {
   tx.run('UPDATE auditTree SET origin = ?', origin)
 }
@@ -242,7 +237,6 @@ export function markAuditTree(tx: Transaction, fault: { since: string; why: stri
   tx.run('UPDATE auditTree SET brokenSince = ?, brokenWhy = ?', fault?.since ?? null, fault?.why ?? null)
 }
 
-/** Adds the hash of a leaf. */
 export function insertAuditLeaf(tx: Transaction, seq: number, hash: Uint8Array): void {
   tx.run('INSERT INTO auditLeaves (seq, hash) VALUES (?, ?)', seq, hash)
 }

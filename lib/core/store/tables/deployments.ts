@@ -92,7 +92,6 @@ const deployments = tableOf<DeploymentRow>('deployments', {
   scripts: jsonList('scripts', isScript)
 })
 
-/** Reads a row of the table. */
 export const readDeployment = deployments.read
 
 const readAge = rowReader<DeploymentAge>('deployments', { orderedAt: text, position: number })
@@ -102,7 +101,6 @@ const readNewest = valueReader('deployments.startTime', nullable(text))
 
 const newestFirst = 'ORDER BY orderedAt DESC, position DESC'
 
-/** Conditions on deployments. */
 export interface DeploymentFilter {
   projectId?: string
   /** The projects that the caller may see. */
@@ -152,7 +150,6 @@ export function newerFirst(one: DeploymentAge, other: DeploymentAge): number {
 /** Writes the fields that are present; returns false if there is no such deployment. */
 export const updateDeployment = deployments.update
 
-/** Returns one record by its id. */
 export const findDeployment = deployments.find
 
 /** Returns a deployment. Refuses: 404. */

@@ -46,7 +46,6 @@ const nodes = tableOf<FleetNode>('nodes', {
 const readId = valueReader('nodes.id', text)
 const readNodeCount = valueReader('count of nodes', number)
 
-/** Adds a node. */
 export const insertNode = nodes.insert
 
 /** Writes the fields that are present; returns false if there is no such node. */
@@ -55,7 +54,6 @@ export const updateNode = nodes.update
 /** Removes a node with its placements and its part in rollouts; returns false if there is none. */
 export const deleteNode = nodes.delete
 
-/** Returns one node by its id. */
 export const findNode = nodes.find
 
 /** Returns the node with this name, whatever the case of its letters. */
@@ -75,7 +73,6 @@ export function nodesOfProject(db: Reader, projectId: string): FleetNode[] {
   return db.all(sql, projectId).map(nodes.read)
 }
 
-/** Returns the number of nodes. */
 export function countNodes(db: Reader): number {
   return db.all('SELECT count(*) FROM nodes').map(readNodeCount)[0] ?? 0
 }
@@ -92,7 +89,6 @@ export function noteSeen(tx: Transaction, seen: ReadonlyArray<readonly [id: stri
   tx.run(sql, JSON.stringify(seen))
 }
 
-/** An enrollment as it is stored. */
 export interface StoredEnrollment extends Enrollment {
   /** Identifies the secret, which is not stored. */
   digest: string
@@ -112,13 +108,11 @@ const enrollments = tableOf<StoredEnrollment>('enrollments', {
 })
 const readEnrollmentCount = valueReader('count of enrollments', number)
 
-/** Adds an enrollment. */
 export const insertEnrollment = enrollments.insert
 
 /** Removes an enrollment; returns false if there is none. */
 export const deleteEnrollment = enrollments.delete
 
-/** Returns one enrollment by its id. */
 export const findEnrollment = enrollments.find
 
 /** Returns the enrollment of a secret. */
@@ -161,7 +155,6 @@ const readPlacement = rowReader<Placement>('placements', columns)
 const readListed = rowReader<ListedPlacement>('placements', { ...columns, projectName: text, nodeName: text })
 const readPlacementCount = valueReader('count of placements', number)
 
-/** Adds a placement. */
 export function insertPlacement(tx: Transaction, placement: Placement): void {
   const { projectId, nodeId, deployPath, liveDeployId, liveTree, seenAt, isDrifted } = placement
   const sql = `INSERT INTO placements (projectId, nodeId, deployPath, liveDeployId, liveTree, seenAt, isDrifted)
@@ -182,7 +175,6 @@ export function deletePlacement(tx: Transaction, projectId: string, nodeId: stri
   return tx.run('DELETE FROM placements WHERE projectId = ? AND nodeId = ?', projectId, nodeId) > 0
 }
 
-/** Returns the placement of a project on a node. */
 export function findPlacement(db: Reader, projectId: string, nodeId: string): Placement | undefined {
   return db.all('SELECT * FROM placements WHERE projectId = ? AND nodeId = ?', projectId, nodeId).map(readPlacement)[0]
 }
@@ -236,7 +228,6 @@ export function listPlacements(
   return db.all(sql, ...values).map(readListed)
 }
 
-/** Returns the number of placements. */
 export function countPlacements(db: Reader): number {
   return db.all('SELECT count(*) FROM placements').map(readPlacementCount)[0] ?? 0
 }
@@ -391,7 +382,6 @@ interface HubKey {
 
 const readHubKey = rowReader<HubKey>('hubKeys', { publicKey: text, signature: text })
 
-/** Adds a key. */
 export function insertHubKey(tx: Transaction, { publicKey, signature }: HubKey): void {
   tx.run('INSERT INTO hubKeys (publicKey, signature) VALUES (?, ?)', publicKey, signature)
 }

@@ -81,7 +81,6 @@ export function updateProject(tx: Transaction, id: string, patch: Partial<Projec
 /** Removes a project. Its deployments must be removed in the same transaction (`deleteDeploymentsOf`). */
 export const deleteProject = projects.delete
 
-/** Returns one project by its id. */
 export const findProject = projects.find
 
 /** Returns a project. Refuses: 404. */
@@ -322,7 +321,6 @@ export function deleteLabel(tx: Transaction, kind: LabelKind, id: string): numbe
   return label?.projectCount ?? 0
 }
 
-/** Returns one label by its id. */
 export function findLabel(db: Reader, kind: LabelKind, id: string): Label | undefined {
   return selectLabels(db, kind, { rest: 'WHERE l.id = ?', values: [id] })[0]
 }
@@ -381,7 +379,6 @@ const sources = tableOf<LogSource>('logSources', {
   updatedAt: text
 })
 
-/** Adds a source. */
 export const insertLogSource = sources.insert
 
 /** Writes the fields that are present; returns false if there is no such source. */
@@ -390,7 +387,6 @@ export const updateLogSource = sources.update
 /** Removes a source; returns false if there is none. A project's sources are removed together with the project. */
 export const deleteLogSource = sources.delete
 
-/** Returns one source by its id. */
 export const findLogSource = sources.find
 
 /** Returns a project's sources, sorted by sortOrder, then in the order in which they were added. */

@@ -7,7 +7,6 @@ import { bytes, flag, nullable, number, rowReader, text, valueReader } from './t
  * not a file beside it, so that its place in the chain, its text, a backup and the other hubs of a cluster always agree.
  */
 
-/** A receipt as it is stored. */
 export interface StoredReceipt {
   deployId: string
   projectId: string

@@ -31,7 +31,6 @@ import {
   where
 } from './table.js'
 
-/** A rollout as it is stored. */
 export interface StoredRollout extends Rollout {
   archiveSha256: string
   archiveBytes: number
@@ -67,16 +66,13 @@ const readText = valueReader('rollouts', text)
 const readMoved = valueReader('rolloutNodes.updatedAt', nullable(text))
 const readNumber = valueReader('rollouts.number', nullable(number))
 
-/** Adds a rollout. */
 export const insertRollout = rollouts.insert
 
 /** Writes the fields that are present; returns false if there is no such rollout. */
 export const updateRollout = rollouts.update
 
-/** Returns one rollout by its id. */
 export const findRollout = rollouts.find
 
-/** Returns the last rollout of a project. */
 export function lastRollout(db: Reader, projectId: string): StoredRollout | undefined {
   return db
     .all('SELECT * FROM rollouts WHERE projectId = ? ORDER BY number DESC LIMIT 1', projectId)
@@ -161,7 +157,6 @@ export function archiveForNode(db: Reader, nodeId: string, archiveSha256: string
   return db.all(sql, nodeId, archiveSha256).map(readText)[0]
 }
 
-/** Returns the number of the next rollout of a project. */
 export function nextRolloutNumber(db: Reader, projectId: string): number {
   const [last = null] = db.all('SELECT max(number) FROM rollouts WHERE projectId = ?', projectId).map(readNumber)
   return (last ?? 0) + 1
@@ -191,7 +186,6 @@ export function countRollouts(db: Reader): Partial<Record<RolloutState, number>>
   )
 }
 
-/** Conditions on rollouts. */
 export interface RolloutFilter {
   projectId?: string | undefined
   deployId?: string | undefined
@@ -236,7 +230,6 @@ interface NodeReport {
   tookMs: number | null
 }
 
-/** A node of a rollout as it is stored. */
 export interface StoredRolloutNode extends RolloutNode, NodeReport {
   nodeName: string
 }
@@ -307,7 +300,6 @@ export function noteReport(
   tx.run(sql, failedStep, output, tookMs, rolloutId, nodeId)
 }
 
-/** Removes a node from a rollout. */
 export function deleteRolloutNode(tx: Transaction, rolloutId: string, nodeId: string): void {
   tx.run('DELETE FROM rolloutNodes WHERE rolloutId = ? AND nodeId = ?', rolloutId, nodeId)
 }
@@ -336,7 +328,6 @@ export function namedPhases(db: Reader, rolloutId: string): Array<{ node: string
   return db.all(sql, rolloutId).map(readNamedPhase)
 }
 
-/** Returns one node of a rollout. */
 export function storedRolloutNode(db: Reader, rolloutId: string, nodeId: string): StoredRolloutNode | undefined {
   return db.all(`${stored} WHERE rolloutId = ? AND nodeId = ?`, rolloutId, nodeId).map(readStored)[0]
 }

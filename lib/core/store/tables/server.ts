@@ -163,7 +163,6 @@ const targets = tableOf<NotificationTarget>('notificationTargets', {
   updatedAt: text
 })
 
-/** Adds a target. */
 export const insertNotificationTarget = targets.insert
 
 /** Writes the fields that are present; returns false if there is no such target. */
@@ -175,7 +174,6 @@ export function deleteNotificationTarget(tx: Transaction, id: string): boolean {
   return targets.delete(tx, id)
 }
 
-/** Returns one target by its id. */
 export const findNotificationTarget = targets.find
 
 /** Returns all targets in the order in which they were added. */
@@ -264,7 +262,6 @@ export function firstWaitingMessage(db: Reader, targetId: string): WaitingMessag
   return row === undefined ? undefined : messages.read(row)
 }
 
-/** Returns the ids of the targets with messages. */
 export function targetsWithMessages(db: Reader): string[] {
   return db.all('SELECT DISTINCT targetId FROM waitingMessages').map(row => String(row['targetId']))
 }

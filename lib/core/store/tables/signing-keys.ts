@@ -18,11 +18,9 @@ const signingKeys = tableOf<SigningKey>('signingKeys', {
   createdAt: text
 })
 
-/** Adds a key. */
 export const insertSigningKey = signingKeys.insert
 /** Writes the fields that are present; returns false if there is no such key. */
 export const updateSigningKey = signingKeys.update
-/** Returns one key by its id. */
 export const findSigningKey = signingKeys.find
 
 /** Returns all keys, in the order of their names. */

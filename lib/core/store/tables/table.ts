@@ -69,21 +69,18 @@ export interface Column<T> {
 /** The columns of a record, by the name of the field. */
 export type Columns<T> = { [Field in keyof T]: Column<T[Field]> }
 
-/** A text. */
 export const text: Column<string> = {
   wanted: 'text',
   read: value => (typeof value === 'string' ? value : undefined),
   write: field => field
 }
 
-/** A number. */
 export const number: Column<number> = {
   wanted: 'a number',
   read: value => (typeof value === 'number' ? value : undefined),
   write: field => field
 }
 
-/** Bytes. */
 export const bytes: Column<Uint8Array> = {
   wanted: 'bytes',
   read: value => (value instanceof Uint8Array ? value : undefined),

@@ -37,7 +37,6 @@ const placeBytes = 64
 
 const alone: Share = (_, read) => read()
 
-/** Where a generation starts. */
 export interface GenerationStart {
   identity: string
   contents: Contents

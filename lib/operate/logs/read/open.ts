@@ -48,7 +48,6 @@ export async function openAgain({ path, identity }: Pick<OpenedLog, 'path' | 'id
   throw Object.assign(new Error(`ENOENT: the file was replaced, open '${path}'`), { code: 'ENOENT' })
 }
 
-/** Creates the function that opens log files. */
 export function createOpenLog(guarded: Guarded, secrets = createSecrets(guarded)): OpenLog {
   return async (asked, field = 'filePath') => {
     const named = { asked, field }
@@ -168,7 +167,6 @@ interface Guarded {
   homes?: readonly string[]
 }
 
-/** Creates the checks. */
 export function createSecrets({ deny, secrets, homes = [] }: Guarded) {
   const own = createOwnFiles({ homes, files: secrets })
 

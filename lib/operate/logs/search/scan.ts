@@ -35,7 +35,6 @@ const textBytes = 32 * 1024
 /** Size of the sample that shows which bytes are rare. */
 const sampleBytes = 64 * 1024
 
-/** Creates a scanner for a pattern. */
 export function createScanner(pattern: Pattern): Scanner {
   const { source, flags, bytewise, literal, isLiteral, ignoresCase } = pattern
   const inLine = new RegExp(source, flags)

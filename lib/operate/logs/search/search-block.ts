@@ -47,7 +47,6 @@ interface Place {
   matchAt: number
 }
 
-/** Size of a block in bytes. */
 export const blockBytes = 1024 * 1024
 /** Equal to a block, so that two neighbouring parts search equally far for the end of a line. */
 const maxLineBytes = blockBytes

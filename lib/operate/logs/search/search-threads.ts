@@ -85,7 +85,6 @@ export interface SearchThread {
   release(): Promise<void>
 }
 
-/** The pool of search threads. */
 export type SearchThreads = ReturnType<typeof createSearchThreads>
 
 const keptMs = 5_000
@@ -99,7 +98,6 @@ const stopMs = 250
  */
 const resourceLimits = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 64 }
 
-/** Creates the pool of search threads. */
 export function createSearchThreads() {
   const pool = createWorkerPool<Order, number, Found>({
     module: new URL('./search-worker.js', import.meta.url),
@@ -299,7 +297,6 @@ export function createHands({ take, share, stallMs }: HandsNeeds) {
   }
 }
 
-/** The places of searches. */
 export interface SearchPlaces {
   places: number
   perCaller: number

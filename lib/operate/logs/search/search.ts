@@ -46,10 +46,8 @@ export type SearchEvent =
   /** Text for a comment line; §6.4 has no such event. */
   | { event: 'progress'; text: string }
 
-/** The searches of a server. */
 export type Searches = ReturnType<typeof createSearches>
 
-/** Limits of searches. */
 export interface SearchLimits {
   /** Maximum number of concurrent searches. Others wait. */
   maxSearches?: number
@@ -82,7 +80,6 @@ export function checkQuery(query: SearchQuery): void {
   compilePattern(query)
 }
 
-/** Creates the searches of a server. */
 export function createSearches(limits: SearchLimits = {}) {
   const { maxSearches = 3, maxOfCaller = 2, maxWaiting = 16 } = limits
   const gate = createSearchGate({ places: maxSearches, perCaller: maxOfCaller, maxWaiting })

@@ -188,7 +188,6 @@ export interface SharedLooks {
   <T>(key: string, look: () => Promise<T>): Promise<T>
 }
 
-/** Creates the shared checks. */
 export function createSharedLooks(): SharedLooks {
   const underWay = new Map<string, Promise<unknown>>()
   return <T>(key: string, look: () => Promise<T>): Promise<T> => {
