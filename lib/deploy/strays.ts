@@ -109,7 +109,7 @@ export async function removeStrays({ clock, home, files, store, log }: StrayNeed
   removed.push(...(await files.packs.removeLeft()))
   for (const file of await old(treesOf(home), treePattern)) {
     const [, projectId = '', ending] = file.match
-    if (ending === '.tmp' || findProject(store, projectId) === undefined) await attemptFile(file)
+    if (ending === 'tree.tmp' || findProject(store, projectId) === undefined) await attemptFile(file)
   }
   for (const file of await old(tmpdir(), sharedChangesPattern)) {
     const [, mark = '', deployId = ''] = file.match

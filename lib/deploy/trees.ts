@@ -62,7 +62,7 @@ export function treesOf({ directory }: Pick<DeployNeeds['home'], 'directory'>): 
 }
 
 /** Names in that directory: the tree of a project, and one that is being written. */
-export const treePattern = namedById('proj_', String.raw`tree(\.tmp)?`)
+export const treePattern = namedById('proj_', String.raw`tree(?:\.tmp)?`)
 
 /** The owned trees of all projects. */
 export class Trees {
