@@ -1,4 +1,4 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -422,11 +422,8 @@ t.test('sends lines while they arrive, then the result', async t => {
   )
 })
 
-t.test('an unreadable output changes neither the headers nor the result', async t => {
+async function answerOf(t: Test, follow: () => AsyncIterable<StoredBlock>): Promise<Response> {
   const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
-  const follow = (): AsyncIterable<StoredBlock> => ({
-    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('EIO: i/o error, read\nforged')) })
-  })
   const { url } = await startHttpServer(t, [
     {
       method: 'GET',
@@ -440,7 +437,14 @@ t.test('an unreadable output changes neither the headers nor the result', async 
         )
     }
   ])
-  const answer = await fetch(`${url}/run`)
+  return await fetch(`${url}/run`)
+}
+
+t.test('an unreadable output changes neither the headers nor the result', async t => {
+  const follow = (): AsyncIterable<StoredBlock> => ({
+    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('EIO: i/o error, read\nforged')) })
+  })
+  const answer = await answerOf(t, follow)
   t.equal(answer.status, 200)
   t.equal(answer.headers.get('x-svc-deploy-id'), 'dep_a')
   t.strictSame(
@@ -461,21 +465,7 @@ t.test('sends the headers before the first line', async t => {
   async function* follow(): AsyncIterable<StoredBlock> {
     await begun
   }
-  const row = { id: 'dep_a', status: 'success', duration: '1.00s' } as DeploymentRow
-  const { url } = await startHttpServer(t, [
-    {
-      method: 'GET',
-      path: '/run',
-      auth: 'public',
-      handle: () =>
-        runReply(
-          { deployId: 'dep_a', finished: Promise.resolve(row) },
-          { follow, unrecorded: () => null, confirmUntil: () => null },
-          null
-        )
-    }
-  ])
-  const answer = await fetch(`${url}/run`)
+  const answer = await answerOf(t, follow)
   t.equal(answer.headers.get('x-svc-deploy-id'), 'dep_a')
   begin()
   t.match(await answer.text(), /"status":"success"/)

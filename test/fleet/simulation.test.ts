@@ -1,5 +1,5 @@
 import t from 'tap'
-import { noFaults, type SimulationReport } from '../support/fleet-report.js'
+import { createSums, type SimulationReport } from '../support/fleet-report.js'
 import { simulate } from '../support/fleet-simulation.js'
 import { mutatedRules, type RuleMutation } from '../support/mutated-rules.js'
 import { repetitions } from '../support/thorough.js'
@@ -9,23 +9,11 @@ import { repetitions } from '../support/thorough.js'
 const seeds = repetitions(40, 1000)
 
 t.test(`${seeds} histories of 60 nodes keep what rollouts promise`, async t => {
-  const ends: Record<string, number> = {}
-  const sums = {
-    rollouts: 0,
-    messages: 0,
-    lost: 0,
-    doubled: 0,
-    partitions: 0,
-    crashes: 0,
-    hubCrashes: 0,
-    actions: 0,
-    ...noFaults()
-  }
+  const { ends, sums, add } = createSums()
   for (let seed = 1; seed <= seeds; seed++) {
     const report = simulate(seed, 60)
     t.same(report.broken, [], `seed ${seed}`)
-    for (const [end, count] of Object.entries(report.ends)) ends[end] = (ends[end] ?? 0) + count
-    for (const key of Object.keys(sums) as Array<keyof typeof sums>) sums[key] += report[key]
+    add(report)
   }
   t.comment({ ...sums, ends })
   for (const end of ['done', 'halted', 'reverted', 'replaced']) t.ok((ends[end] ?? 0) > 0, `some rollouts end ${end}`)

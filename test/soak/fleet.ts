@@ -4,32 +4,20 @@
  * or the seeds, whichever comes first. Prints TAP.
  */
 import t from 'tap'
-import { noFaults } from '../support/fleet-report.js'
+import { createSums } from '../support/fleet-report.js'
 import { simulate } from '../support/fleet-simulation.js'
 
 const [seconds = 600, size = 10_000, first = 1, seeds = Infinity] = process.argv.slice(2).map(Number)
 t.setTimeout(0)
 t.test(`histories of ${size} nodes for ${seconds} seconds`, { timeout: 0 }, async t => {
   const startMs = performance.now()
-  const ends: Record<string, number> = {}
-  const sums = {
-    rollouts: 0,
-    messages: 0,
-    lost: 0,
-    doubled: 0,
-    partitions: 0,
-    crashes: 0,
-    hubCrashes: 0,
-    actions: 0,
-    ...noFaults()
-  }
+  const { ends, sums, add } = createSums()
   let [hours, broken, seed] = [0, 0, first]
   for (; seed < first + seeds && (seed === first || performance.now() - startMs < seconds * 1000); seed++) {
     const report = simulate(seed, size)
     for (const what of report.broken.slice(0, 10)) t.comment(`seed ${seed}: ${what}`)
     t.equal(report.broken.length, 0, `seed ${seed}: ${report.rollouts} rollouts, ${report.crashes} crashes`)
-    for (const [end, count] of Object.entries(report.ends)) ends[end] = (ends[end] ?? 0) + count
-    for (const key of Object.keys(sums) as Array<keyof typeof sums>) sums[key] += report[key]
+    add(report)
     hours += report.hours
     broken += report.broken.length
   }

@@ -29,6 +29,21 @@ export interface SimulationReport {
 /** Counts of rare faults. */
 export const noFaults = () => ({ restores: 0, clockSteps: 0, missingDisks: 0, copies: 0, setBacks: 0 })
 
+/** Sums over several histories. */
+export function createSums() {
+  const ends: Record<string, number> = {}
+  const users = { rollouts: 0, messages: 0, lost: 0, doubled: 0, partitions: 0, crashes: 0, hubCrashes: 0, actions: 0 }
+  const sums = { ...users, ...noFaults() }
+  return {
+    ends,
+    sums,
+    add(report: SimulationReport): void {
+      for (const [end, count] of Object.entries(report.ends)) ends[end] = (ends[end] ?? 0) + count
+      for (const key of Object.keys(sums) as Array<keyof typeof sums>) sums[key] += report[key]
+    }
+  }
+}
+
 /** What the hub has on its disk. */
 export interface Backup {
   rollout: Rollout

@@ -332,9 +332,26 @@ type Instant = (clock: Clock) => number | null
 
 function isoTime(text: string, instant: Instant): number | null {
   const found = iso.exec(text)
+  return found === null ? null : instant(clockOf(found.slice(1)))
+}
+
+function accessTime(text: string, instant: Instant): number | null {
+  const found = access.exec(text)
   if (found === null) return null
-  const [, year, month, day, hour, minute, second = '0', fraction, zone] = found
-  return instant({
+  const [, day, month, year, hour, minute, second, zone] = found
+  return instant({ ...clockOf([year, undefined, day, hour, minute, second]), month: monthOf(month as string), zone })
+}
+
+function slashTime(text: string, instant: Instant): number | null {
+  const found = slashes.exec(text)
+  return found === null ? null : instant(clockOf(found.slice(1)))
+}
+
+/** Reads year, month, day, hour, minute, second, fraction and zone, in this order. */
+function clockOf([year, month, day, hour, minute, second = '0', fraction, zone]: ReadonlyArray<
+  string | undefined
+>): Clock {
+  return {
     year: Number(year),
     month: Number(month),
     day: Number(day),
@@ -343,37 +360,7 @@ function isoTime(text: string, instant: Instant): number | null {
     second: Number(second),
     fraction,
     zone
-  })
-}
-
-function accessTime(text: string, instant: Instant): number | null {
-  const found = access.exec(text)
-  if (found === null) return null
-  const [, day, month, year, hour, minute, second, zone] = found
-  return instant({
-    year: Number(year),
-    month: monthOf(month as string),
-    day: Number(day),
-    hour: Number(hour),
-    minute: Number(minute),
-    second: Number(second),
-    zone
-  })
-}
-
-function slashTime(text: string, instant: Instant): number | null {
-  const found = slashes.exec(text)
-  if (found === null) return null
-  const [, year, month, day, hour, minute, second, fraction] = found
-  return instant({
-    year: Number(year),
-    month: Number(month),
-    day: Number(day),
-    hour: Number(hour),
-    minute: Number(minute),
-    second: Number(second),
-    fraction
-  })
+  }
 }
 
 function syslogTime(text: string, nowMs: number, instant: Instant): number | null {

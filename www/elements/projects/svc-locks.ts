@@ -179,20 +179,14 @@ const times: ReadonlyArray<{ seconds: number; words: string }> = [
   { seconds: maxLockSeconds, words: '30 days' }
 ]
 
-/**
- * A button that locks a project after asking for a reason. Properties: `projectId`, `client`; `wish`: the dialog to open.
- * Event: `lockschange`.
- */
-export class SvcLock extends SvcElement {
-  static override sheet = css`
-    svc-lock { display: contents; }
-  `
-
+/** A button that changes the locks of a project after asking. Its dialog opens also for a wish of its kind. */
+abstract class AskingButton extends SvcElement {
   projectId!: string
   client!: Client
   wish: Wish | null = null
-  #isAsking = false
-  readonly #submission = new Submission(this)
+  protected isAsking = false
+  protected readonly submission = new Submission(this)
+  protected abstract readonly what: Wish['what']
 
   protected override connected(): void {
     this.#grant()
@@ -203,14 +197,36 @@ export class SvcLock extends SvcElement {
   }
 
   #grant(): void {
-    if (this.wish?.what === 'lock') this.#ask(true)
+    if (this.wish?.what === this.what) this.ask(true)
   }
+
+  protected ask(isAsking: boolean): void {
+    this.isAsking = isAsking
+    this.submission.refuse(null)
+  }
+
+  protected done(): void {
+    this.ask(false)
+    this.dispatchEvent(said('lockschange'))
+  }
+}
+
+/**
+ * A button that locks a project after asking for a reason. Properties: `projectId`, `client`; `wish`: the dialog to open.
+ * Event: `lockschange`.
+ */
+export class SvcLock extends AskingButton {
+  static override sheet = css`
+    svc-lock { display: contents; }
+  `
+
+  protected readonly what = 'lock'
 
   protected override view(): Template {
     return html`
-      <button type="button" @click="${() => this.#ask(true)}">${icon('lock')}${t('Lock…')}</button>
-      <svc-dialog heading="${t('Lock this project?')}" .content="${this.#isAsking ? this.#question() : null}"
-        @dialogclose="${() => this.#ask(false)}"></svc-dialog>`
+      <button type="button" @click="${() => this.ask(true)}">${icon('lock')}${t('Lock…')}</button>
+      <svc-dialog heading="${t('Lock this project?')}" .content="${this.isAsking ? this.#question() : null}"
+        @dialogclose="${() => this.ask(false)}"></svc-dialog>`
   }
 
   #question(): Template {
@@ -224,7 +240,7 @@ export class SvcLock extends SvcElement {
           isRequired: true,
           hasFocus: true,
           maxLength: maxLockReasonLength,
-          error: this.#submission.problemOf('reason'),
+          error: this.submission.problemOf('reason'),
           hint: t('Everyone whose deployment is refused reads it.')
         })}
         <div class="field">
@@ -236,27 +252,20 @@ export class SvcLock extends SvcElement {
             )}
           </select>
         </div>`,
-      submission: { isBusy: this.#submission.isBusy, problem: this.#submission.problemBeside(['reason']) },
+      submission: { isBusy: this.submission.isBusy, problem: this.submission.problemBeside(['reason']) },
       answer: t('Lock'),
       kind: 'primary',
       onAnswer: event => void this.#lock(event),
-      onRefusal: () => this.#ask(false)
+      onRefusal: () => this.ask(false)
     })
-  }
-
-  #ask(isAsking: boolean): void {
-    this.#isAsking = isAsking
-    this.#submission.refuse(null)
   }
 
   async #lock(event: Event): Promise<void> {
     const { reason = '', seconds } = submitted(event)
     const { client, projectId: id } = this
     const body = { reason, seconds: Number(seconds) }
-    const isDone = await this.#submission.run(() => client.call('PUT /api/projects/:id/lock', { id, body }))
-    if (!isDone) return
-    this.#ask(false)
-    this.dispatchEvent(said('lockschange'))
+    const isDone = await this.submission.run(() => client.call('PUT /api/projects/:id/lock', { id, body }))
+    if (isDone) this.done()
   }
 }
 
@@ -264,38 +273,22 @@ export class SvcLock extends SvcElement {
  * A button that begins the maintenance of a project after asking for a reason. Properties: `projectId`, `client`; `wish`: the
  * dialog to open. Event: `lockschange`.
  */
-export class SvcMaintenance extends SvcElement {
+export class SvcMaintenance extends AskingButton {
   static override sheet = css`
     svc-maintenance { display: contents; }
   `
 
-  projectId!: string
-  client!: Client
-  wish: Wish | null = null
-  #isAsking = false
-  readonly #submission = new Submission(this)
-
-  protected override connected(): void {
-    this.#grant()
-  }
-
-  protected override changed(name: string): void {
-    if (name === 'wish') this.#grant()
-  }
-
-  #grant(): void {
-    if (this.wish?.what === 'maintain') this.#ask(true)
-  }
+  protected readonly what = 'maintain'
 
   protected override view(): Template {
     return html`
-      <button type="button" @click="${() => this.#ask(true)}">${icon('pause')}${t('Maintenance…')}</button>
-      <svc-dialog heading="${t('Begin the maintenance?')}" .content="${this.#isAsking ? this.#question() : null}"
-        @dialogclose="${() => this.#ask(false)}"></svc-dialog>`
+      <button type="button" @click="${() => this.ask(true)}">${icon('pause')}${t('Maintenance…')}</button>
+      <svc-dialog heading="${t('Begin the maintenance?')}" .content="${this.isAsking ? this.#question() : null}"
+        @dialogclose="${() => this.ask(false)}"></svc-dialog>`
   }
 
   #question(): Template {
-    const isTaken = isRefusedAs(this.#submission.refusal, 'maintenance_file_exists')
+    const isTaken = isRefusedAs(this.submission.refusal, 'maintenance_file_exists')
     return question({
       asked: html`
         <p>${t('A file is placed in the target. A web server that is configured for it shows this page instead of the site. Deployments are still accepted.')}</p>
@@ -305,30 +298,23 @@ export class SvcMaintenance extends SvcElement {
           label: t('Reason (optional)'),
           hasFocus: true,
           maxLength: maxLockReasonLength,
-          error: this.#submission.problemOf('reason')
+          error: this.submission.problemOf('reason')
         })}
         ${isTaken ? forceBox(t('Replace the file that is there')) : null}`,
-      submission: { isBusy: this.#submission.isBusy, problem: this.#submission.problemBeside(['reason']) },
+      submission: { isBusy: this.submission.isBusy, problem: this.submission.problemBeside(['reason']) },
       answer: t('Begin maintenance'),
       kind: 'primary',
       onAnswer: event => void this.#begin(event),
-      onRefusal: () => this.#ask(false)
+      onRefusal: () => this.ask(false)
     })
-  }
-
-  #ask(isAsking: boolean): void {
-    this.#isAsking = isAsking
-    this.#submission.refuse(null)
   }
 
   async #begin(event: Event): Promise<void> {
     const { reason = '', force } = submitted(event)
     const change = { on: true, reason: reason.trim() || null, force: force !== undefined }
     const given = { id: this.projectId, body: change }
-    const isDone = await this.#submission.run(() => this.client.call('PUT /api/projects/:id/maintenance', given))
-    if (!isDone) return
-    this.#ask(false)
-    this.dispatchEvent(said('lockschange'))
+    const isDone = await this.submission.run(() => this.client.call('PUT /api/projects/:id/maintenance', given))
+    if (isDone) this.done()
   }
 }
 
