@@ -34,15 +34,15 @@ t.test('one hub leads, the others apply what it writes', { skip }, async t => {
 
 t.test('another hub leads after the leader has closed, with all writes', { skip }, async t => {
   const stage = hubsOn(t, options())
-  const first = await stage.open('h1')
-  const second = await stage.open('h2')
+  // Longer than anything here waits: only a lease that is given up ends.
+  const limits = { leaseSeconds: 600 }
+  const first = await stage.open('h1', { limits })
+  const second = await stage.open('h2', { limits })
   await stage.leader()
   for (let n = 0; n < 20; n++) await put(first, `k${n}`, String(n))
-  const fromMs = performance.now()
   await first.close()
   stage.hubs.delete('h1')
-  await stage.leader()
-  t.ok(performance.now() - fromMs < 3000, 'the lease was given up, so nobody waits for its end')
+  t.equal(await stage.leader(), second, 'the lease was given up, so nobody waits for its end')
   t.equal(Object.keys(readSettings(second)).filter(key => key.startsWith('k')).length, 20)
   await put(second, 'after', 'x')
   const again = await stage.open('h1', { begin: false })
