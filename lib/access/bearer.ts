@@ -42,11 +42,6 @@ export interface Caller extends Actor {
   isLate?: true | undefined
   /** When the user of the session, or of the session's ticket, gave the secret last; undefined for a bearer token. */
   provenAt?: string | null | undefined
-  /**
-   * Refuses (401 `token_revoked`) a caller who would not be accepted any more as at the beginning of the request. If it
-   * `finishes` what it began, it may have expired. Undefined: its rights end with the process.
-   */
-  checkAgain?: ((finishes: boolean) => void) | undefined
 }
 
 interface Rule {

@@ -202,9 +202,10 @@ export class Sessions {
   /** Ends one session. Refuses: 404. Audited as `session.revoke`, or as `auth.logout` if it is the caller's own. */
   async end(id: string, { actor, own }: { actor: Actor; own: boolean }): Promise<void> {
     const isThere = await this.#store.write(tx => {
-      if (!deleteSession(tx, id)) return false
+      if (findSession(tx, id) === undefined) return false
+      // Before its own session has ended, the actor is accepted.
       this.#audit.within(tx, { action: own ? 'auth.logout' : 'session.revoke', actor, target: id })
-      return true
+      return deleteSession(tx, id)
     })
     if (!isThere) throw notFound('Session', id)
   }

@@ -53,6 +53,7 @@ export function planHandlers({ deployer, findProject, settings, quota, spool }: 
       const tree = await receiveTree(request, spool)
       try {
         const answer = await deployer.plan({ ...asked, tree })
+        request.actor.checkAgain?.(true)
         return isStream ? streamed(answer) : json(answer)
       } finally {
         await tree.discard()
@@ -198,6 +199,7 @@ export function deployCheckHandlers(needs: ApiServices) {
       const { projectId, deployId } = baseOf(request, findProject)
       const { lines } = readFields(await request.json(), sumsFields)
       const sums = await deployer.baseSums(projectId, deployId, lines)
+      request.actor.checkAgain?.(true)
       return { kind: 'bytes', status: 200, body: sums, headers: { 'content-type': 'application/octet-stream' } }
     }
   } satisfies Record<string, Handler>

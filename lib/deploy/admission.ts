@@ -160,6 +160,7 @@ export class Admission {
       const planned = await store.write(tx => {
         this.#needs.refuseWhenStopping()
         requireProject(tx, draft.project.id)
+        draft.actor.checkAgain?.(true)
         const row = { ...rowOf(id, draft, instantOf(this.#needs.clock)), ...wait, treeSha256 }
         addDeployment(tx, row)
         if (draft.sent != null && draft.verdict !== undefined)

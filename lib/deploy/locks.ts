@@ -247,6 +247,7 @@ export class Maintenances {
       const row = findMaintenance(store, projectId)
       if (row === undefined) return null
       if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row, project.name)
+      actor.checkAgain?.(true)
       await this.#remove(turn, row, force)
       return row
     })
@@ -286,7 +287,10 @@ export class Maintenances {
       path,
       sha256: sha256(contents).toString('hex')
     }
-    await store.write(tx => insertMaintenance(tx, row))
+    await store.write(tx => {
+      actor.checkAgain?.(true)
+      insertMaintenance(tx, row)
+    })
     try {
       await this.#extract(turn, path, contents)
     } catch (error) {

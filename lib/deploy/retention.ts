@@ -176,6 +176,7 @@ export function createArchiveRemoval({ store, settings, quota, audit, files, end
       await ends.settle()
       const row = await store.write(tx => {
         const found = requireDeployment(tx, deployId)
+        actor.checkAgain?.(true)
         refuseIfNeeded(tx, found, force ? 0 : retentionOf(settings).steps)
         updateDeployment(tx, deployId, { hasArtifact: false })
         return { ...found, hasArtifact: false }

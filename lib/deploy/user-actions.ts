@@ -67,6 +67,7 @@ export function createCorrection(needs: CorrectionNeeds) {
     refuseUnlessFinal(was, 'mark')
     // An end that is still kept in memory is recorded first.
     await ends.settle()
+    actor.checkAgain?.(true)
     const sentence = why ?? `Marked as ${status} by ${nameOfActor(store, actor.name)}`
     const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
     const row = await moveRecord(needs, deployId, { to: status, cause: 'correction', patch: { errorMessage } })
@@ -128,6 +129,7 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
       const row = await onceWaiting(deployId)
       const run = requireHeld(row, 'confirm')
       if (run.window === null) throw notWaiting(row, 'confirm')
+      actor.checkAgain?.(true)
       if (!run.window.confirm()) throw tooLate(row, 'confirm')
       const final = await run.finished
       const ok = final.status === 'success'

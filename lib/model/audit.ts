@@ -95,6 +95,11 @@ export interface Actor {
   token?: { id: string; name: string } | undefined
   /** The browser session of the request. */
   session?: { id: string } | undefined
+  /**
+   * Refuses (401 `token_revoked`) an actor who would not be accepted any more as at the beginning of its request. If it
+   * `finishes` what it began, it may have expired. Undefined: its rights end with the process.
+   */
+  checkAgain?: ((finishes: boolean) => void) | undefined
 }
 
 /** The actor of what the server does by itself. */

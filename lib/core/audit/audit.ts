@@ -55,7 +55,7 @@ export function createAudit(needs: {
   const { store, clock, ids, onError, keepDays, onLeaf = () => {} } = needs
   let removeAfterMs = -Infinity
 
-  function within(tx: Transaction, event: AuditEvent): void {
+  function write(tx: Transaction, event: AuditEvent): void {
     const nowMs = clock.now()
     const seq = writeLeaf(tx, entryOf(event, ids.id('aud_'), nowMs))
     if (seq === null) return
@@ -80,10 +80,16 @@ export function createAudit(needs: {
   }
 
   return {
-    /** Adds an entry to a transaction, so that it is stored exactly when its change is. */
-    within,
-    /** Writes an entry in its own transaction. Never rejects: errors go to `onError`. */
-    record: (event: AuditEvent): Promise<void> => store.write(tx => within(tx, event)).catch(onError)
+    /**
+     * Adds an entry to a transaction, so that it is stored exactly when its change is. Refuses the change of an actor who
+     * has lost its rights while the server computed it.
+     */
+    within(tx: Transaction, event: AuditEvent): void {
+      if (event.ok !== false) event.actor.checkAgain?.(true)
+      write(tx, event)
+    },
+    /** Writes an entry of what has happened in its own transaction. Never rejects: errors go to `onError`. */
+    record: (event: AuditEvent): Promise<void> => store.write(tx => write(tx, event)).catch(onError)
   }
 }
 

@@ -4,10 +4,11 @@
  *
  * - when the last byte of a body has arrived, before its reader gets to know it: the request is refused
  * - before the answer to a read, if rights have changed since it began: the request is refused
+ * - in the transaction of a change that took long to compute (`checkAgain` of its actor): the change is refused
  * - while a reply is being sent: the connection is closed, after a change through this server at once, after any other
  *   within a second (another hub, a file on the disk), and within a minute if something has expired
  *
- * Who changes something may finish it when its token has expired. A change whose body has arrived is finished in any case.
+ * Who changes something may finish it when its token has expired. A change that was made is answered in any case.
  */
 import type { Exchange } from './exchange.js'
 import type { Reply } from './route.js'
@@ -55,7 +56,11 @@ export class LastingRequests<A> {
   beforeReply(exchange: Exchange, { kind }: Reply): void {
     if (!isRead(exchange)) this.#look()
     else if (this.#open.get(exchange) !== this.#changes) this.check(exchange)
-    if (kind === 'stream' || kind === 'file' || kind === 'websocket') this.#open.set(exchange, null)
+    const seen = this.#open.get(exchange)
+    if (kind !== 'stream' && kind !== 'file' && kind !== 'websocket') return
+    this.#open.set(exchange, null)
+    // What the change of somebody who has lost the right goes on to say is not for them.
+    if (seen !== this.#changes) this.#cutIfEnded(exchange)
   }
 
   #begin(): void {

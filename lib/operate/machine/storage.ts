@@ -91,6 +91,7 @@ export function createStorage(needs: Needs) {
     if (projectId !== undefined && !ids.includes(projectId)) throw notFound('Project', projectId)
     const stale = projectId === undefined ? await retention.staleFiles() : []
     const strays = projectId === undefined ? await retention.unrecordedFiles() : []
+    if (!dryRun) actor.checkAgain?.(true)
     const goingFiles = [...stale, ...(unrecorded ? strays : [])]
     const gone = new Set(dryRun ? goingFiles : await removeEach(goingFiles))
     const isGone = (file: FoundFile): boolean => gone.has(file)

@@ -24,6 +24,7 @@ import {
   type SealedEntry
 } from '../../../lib/core/audit/tree.js'
 import { randomIds } from '../../../lib/base/digests.js'
+import { Refusal } from '../../../lib/base/errors.js'
 import { type AuditEntry, systemActor } from '../../../lib/model/audit.js'
 import type { Store } from '../../../lib/core/store/database.js'
 import { openStore } from '../../../lib/core/store/durable-store.js'
@@ -93,6 +94,21 @@ t.test('entries', async t => {
     t.match(all()[0], { action: 'thing.happened', ok: false, detail: 'why', actor: 'system', ip: null })
   })
 
+  t.test('refuse a change whose actor has lost its right meanwhile, and record what has happened', async t => {
+    const before = all().length
+    const checkAgain = (finishes: boolean): void => {
+      throw new Refusal('unauthorized', 'token_revoked', finishes ? 'It may have expired' : 'It may not')
+    }
+    const actor = { name: 'token:ci', ip: null, checkAgain }
+    const change = (ok?: boolean) => store.write(tx => audit.within(tx, { action: 'thing.changed', actor, ok }))
+    await t.rejects(change(), { code: 'token_revoked', message: 'It may have expired' })
+    t.equal(all().length, before)
+    await change(false)
+    await audit.record({ action: 'thing.happened', actor })
+    t.match(all(), [{ action: 'thing.happened' }, { action: 'thing.changed', ok: false }])
+    t.equal(all().length, before + 2)
+  })
+
   t.test('are removed by age once a day, never by number', async t => {
     await store.write(tx => {
       for (let i = 0; i < 2000; i++)
@@ -113,7 +129,7 @@ t.test('entries', async t => {
     await kept.record({ action: 'thing.new', actor: systemActor })
     const left = (): string[] => all().map(({ action }) => action)
     t.same(left(), ['audit.trimmed', 'thing.new', 'thing.young'])
-    t.match(all()[0], { actor: 'system', target: '1-2002', detail: '2002 older than 400 days', seq: 2005 })
+    t.match(all()[0], { actor: 'system', target: '1-2004', detail: '2004 older than 400 days', seq: 2007 })
     days = 1
     clock.advance(dayMs / 2)
     await kept.record({ action: 'thing.newer', actor: systemActor })
@@ -121,7 +137,7 @@ t.test('entries', async t => {
     clock.advance(dayMs)
     await kept.record({ action: 'thing.newest', actor: systemActor })
     t.same(left(), ['audit.trimmed', 'thing.newest', 'thing.newer'])
-    t.match(all()[0], { target: '1-2005', detail: '3 older than 1 day' })
+    t.match(all()[0], { target: '1-2007', detail: '3 older than 1 day' })
   })
 
   t.test('reports an entry that cannot be stored without rejecting', async t => {
