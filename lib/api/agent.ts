@@ -27,6 +27,7 @@ import { createRouter, json, pathSegments, type Reply, type Router } from '../ht
 import { streamHeaders } from '../http/core/reply.js'
 import type { NodeRequest } from '../fleet/hub/voice.js'
 import type { SigningNode } from '../access/node-requests.js'
+import { type Actor, hasLostRight } from '../model/audit.js'
 import { fleetLimits, nodeLabels } from '../model/node.js'
 import { nodeAnswers } from '../model/rollout.js'
 import { checkRule } from '../access/bearer.js'
@@ -253,7 +254,7 @@ export function relayHandlers({ fleet, relays, proof }: ApiServices, routes: () 
       const asked = relayedRequest('terminal', request, { path: 'terminal/ws', method: 'GET' })
       return webSocket({
         protocols: [tokenProtocol],
-        run: async connection => converse(connection, await relays(), { nodeId: node.id, asked })
+        run: async connection => converse(connection, await relays(), { nodeId: node.id, asked, actor: request.actor })
       })
     },
 
@@ -321,13 +322,14 @@ function replyOf({ head, body, end }: RelayedAnswer, { method }: Pick<RelayedReq
 interface Conversation {
   nodeId: string
   asked: RelayedRequest
+  actor: Actor
 }
 
 /** Passes messages between a client and a terminal of a node until one of them has left. */
 async function converse(
   connection: WebSocketConnection,
   relays: HubRelays,
-  { nodeId, asked }: Conversation
+  { nodeId, asked, actor }: Conversation
 ): Promise<void> {
   // A server without nodes loads nothing of the fleet.
   const { closeCodes, readTerminalLine } = await import('../fleet/relay/hub-relays.js')
@@ -340,7 +342,8 @@ async function converse(
   const typed = async (): Promise<void> => {
     for await (const message of connection.messages()) if (typeof message === 'string') terminal.send(message)
     const closed = await connection.closed
-    const how = closed.how === 'peer' && closed.code !== pageLeft ? 'closed' : 'broken'
+    const isLeft = closed.how === 'peer' && closed.code !== pageLeft
+    const how = hasLostRight(actor) ? 'revoked' : isLeft ? 'closed' : 'broken'
     terminal.send(JSON.stringify({ type: 'left', how }))
   }
   void typed()

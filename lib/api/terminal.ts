@@ -2,7 +2,7 @@ import { invalid, type Refusal } from '../base/errors.js'
 import { webSocket, type WebSocketConnection } from '../http/websocket/socket.js'
 import { json } from '../http/core/route.js'
 import type { Actor } from '../model/audit.js'
-import { maxTerminalSide, type TerminalAvailability, type TerminalInput } from '../model/terminal.js'
+import { maxTerminalSide, revokedCode, type TerminalAvailability, type TerminalInput } from '../model/terminal.js'
 import type { TerminalClient } from '../operate/terminal/session.js'
 import type { Opening, Terminals } from '../operate/terminal/sessions.js'
 import { type Handler, queryText } from './route.js'
@@ -100,6 +100,7 @@ async function converse(
   }
   const closed = await connection.closed
   // A page that is reloaded or left closes with 1001 (RFC 6455 §7.4.1), and its user may come back.
+  if (closed.how === 'peer' && closed.code === revokedCode) return session.detach('revoked')
   session.detach(closed.how === 'peer' && closed.code !== goingAway ? 'closed' : 'broken')
 }
 

@@ -102,5 +102,15 @@ export interface Actor {
   checkAgain?: ((finishes: boolean) => void) | undefined
 }
 
+/** Whether the request of an actor would not be accepted any more. */
+export function hasLostRight({ checkAgain }: Actor): boolean {
+  try {
+    checkAgain?.(false)
+    return false
+  } catch {
+    return true
+  }
+}
+
 /** The actor of what the server does by itself. */
 export const systemActor: Actor = { name: 'system', ip: null, claimedIp: null }

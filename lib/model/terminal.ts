@@ -52,6 +52,7 @@ export type TerminalErrorReason =
   | 'taken_over'
   | 'idle'
   | 'disabled'
+  | 'revoked'
   | 'stopping'
   | 'invalid_message'
   | 'input_overflow'
@@ -65,6 +66,9 @@ export interface TerminalAvailability {
   reason?: string
   code?: string
 }
+
+/** The code of the close frame to a client whose user has lost the right. */
+export const revokedCode = 4401
 
 /** Maximum number of columns or rows of a terminal. */
 export const maxTerminalSide = 1000

@@ -29,6 +29,7 @@ import type { ApiServices } from '../api/services.js'
 import { openTerminal } from '../api/terminal.js'
 import { relayedHeaders } from '../access/bearer.js'
 import type { Closed } from '../http/websocket/socket.js'
+import { revokedCode } from '../model/terminal.js'
 import type { RelayedHead } from '../model/fleet-wire.js'
 import { type Reporter, reportFailure } from './report.js'
 import { type RunningServer, serve, type ServeOptions } from './serve.js'
@@ -222,7 +223,7 @@ export interface OwnServer {
 
 /** Time limit until the own server begins to answer. */
 const answerMs = 60_000
-const pageLeft = 1001
+const closeCodeOf = { closed: 1000, broken: 1001, revoked: revokedCode }
 
 function createOwnServer({ socketPath, secret, terminal }: OwnServer): Pick<AgentRelayNeeds, 'ask' | 'terminal'> {
   const caller = createCaller({ address: 'http://localhost', socketPath, environment: {} })
@@ -256,7 +257,5 @@ function headOf(answer: IncomingMessage): RelayedHead {
 }
 
 async function closedOf({ left }: TerminalEnd): Promise<Closed> {
-  return (await left) === 'closed'
-    ? { how: 'peer', code: 1000, reason: '' }
-    : { how: 'peer', code: pageLeft, reason: '' }
+  return { how: 'peer', code: closeCodeOf[await left], reason: '' }
 }

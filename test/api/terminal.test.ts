@@ -1,10 +1,12 @@
 import t from 'tap'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { MintedToken } from '../../lib/access/named-tokens.js'
 import type { AuditEntry } from '../../lib/model/audit.js'
 import { isRunning } from '../support/processes.js'
 import { adminToken, type Stage, startServer } from '../support/server.js'
 import { close, frame } from '../support/frames.js'
+import { signIn } from '../support/session.js'
 import { breakOff } from '../support/websocket.js'
 import {
   browserSocket,
@@ -314,6 +316,55 @@ t.test('only allowed callers can open a terminal', { skip }, async t => {
   t.match((await client.get('/api/terminal/available', elsewhere)).body, { available: false, reason: /allowed_ips/ })
   const allowed = await openTerminal(stage)
   allowed.raw.close()
+})
+
+t.test('a shell ends with the right of its user, with all its jobs, also if nobody is connected', { skip }, async t => {
+  const stage = await startServer(t, { environment })
+  const { client } = stage
+  const mint = async (name: string) => (await client.post('/api/tokens', { name, role: 'admin' })).body as MintedToken
+  /** Opens a shell with jobs in the foreground and background; half of them are then without a client. */
+  const openWith = async (headers: Record<string, string>, isAlone: boolean) => {
+    const { body } = await stage.as(null).post('/api/tickets', { purpose: 'terminal' }, headers)
+    const shell = await openTerminal(stage, { ticket: body.ticket })
+    shell.type(
+      'sleep 1000 & echo "a=$!."; nohup sleep 1000 >/dev/null 2>&1 & echo "b=$!."; sh -c \'echo "c=$$."; sleep 1000\'\n'
+    )
+    const jobs: number[] = []
+    for (const name of 'abc') jobs.push(Number((await shell.sees(new RegExp(`${name}=(\\d+)\\.`)))[1]))
+    if (isAlone) await breakOff(shell.raw)
+    return [shell.ready.pid, ...jobs]
+  }
+  const [revoked, lowered] = [await mint('revoked'), await mint('lowered')]
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const session = await signIn(stage.as(null), {})
+  const ways: Array<[string, Record<string, string>, () => Promise<unknown>]> = [
+    ['a revoked token', bearer(revoked.token), () => client.delete(`/api/tokens/${revoked.record.id}`)],
+    [
+      'a lower role',
+      bearer(lowered.token),
+      () => client.patch(`/api/tokens/${lowered.record.id}`, { role: 'operator' })
+    ],
+    ['an ended session', session.headers, () => client.delete(`/api/sessions/${session.id}`)],
+    ['terminals switched off', bearer(adminToken), () => client.put('/api/settings', { terminal_enabled: 'false' })]
+  ]
+  for (const [what, headers, end] of ways) {
+    const pids = [...(await openWith(headers, false)), ...(await openWith(headers, true))]
+    t.ok(pids.every(isRunning), what)
+    await end()
+    const left = () => pids.filter((pid, i) => isRunning(pid) && (what !== 'terminals switched off' || i % 4 !== 2))
+    await until(() => left().length === 0)
+    for (const pid of pids.filter(isRunning)) process.kill(pid)
+  }
+  t.match((await entries(stage, 'terminal.close')).map(({ actor, detail }) => `${actor}: ${detail}`).sort(), [
+    'admin: its user has lost the right',
+    'admin: its user has lost the right',
+    'admin: switched off in the settings',
+    'admin: switched off in the settings',
+    'token:lowered: its user has lost the right',
+    'token:lowered: its user has lost the right',
+    'token:revoked: its user has lost the right',
+    'token:revoked: its user has lost the right'
+  ])
 })
 
 t.test('allows ten terminals at a time', { skip }, async t => {

@@ -48,8 +48,11 @@ export interface Pty {
   /** Stops reading, so that the program blocks in its next write. Input still reaches it. */
   pause(): void
   resume(): void
-  /** Hangs up: sends SIGHUP to its process group, and SIGKILL after `graceMs`. Resolves when the program has ended. */
-  end(graceMs?: number): Promise<void>
+  /**
+   * Hangs up: sends SIGHUP to its process group, and SIGKILL after `graceMs`. `isWhole` also kills the jobs that ignore the
+   * hangup. Resolves when the program has ended.
+   */
+  end(options?: { graceMs?: number; isWhole?: boolean }): Promise<void>
 }
 
 /** The result of loading node-pty. */
@@ -147,7 +150,7 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
     resize(size) {
       if (!isOver && !stream?.destroyed) terminal.resize(size.cols, size.rows)
     },
-    async end(graceMs = defaultGraceMs) {
+    async end({ graceMs = defaultGraceMs, isWhole = false } = {}) {
       signalGroup('SIGHUP')
       const kill = setTimeout(() => {
         // The jobs of a shell are in groups of their own, and a killed shell cannot pass on the hangup.
@@ -157,6 +160,8 @@ function createPty(spawn: NodePty['spawn'], { command: [program, ...words], cwd,
       output.giveUp()
       await ended
       clearTimeout(kill)
+      // The session keeps its number as long as one of them runs.
+      if (isWhole) for (const job of membersOf(terminal.pid)) sendSignal(job, 'SIGKILL')
     }
   }
 }

@@ -34,8 +34,8 @@ export interface OwnAnswer {
   body: AsyncIterable<Buffer>
 }
 
-/** How a client of a terminal has left: on purpose, or its connection is gone. */
-export type Left = 'closed' | 'broken'
+/** How a client of a terminal has left: on purpose, its connection is gone, or the hub says that its user has lost the right. */
+export type Left = 'closed' | 'broken' | 'revoked'
 
 /** A client of a terminal on the node, at the other end of the relay. */
 export interface TerminalEnd {
@@ -194,7 +194,8 @@ function createInbox() {
     messages,
     add(bytes: Buffer) {
       const text = bytes.toString('utf8')
-      if (text.startsWith('{"type":"left"')) end(text.includes('"closed"') ? 'closed' : 'broken')
+      if (text.startsWith('{"type":"left"'))
+        end((['closed', 'revoked'] as const).find(how => text.includes(`"${how}"`)) ?? 'broken')
       else if (waiting.length >= maxMessages) end('broken')
       else if (!hasLeft) {
         waiting.push(text)

@@ -12,8 +12,13 @@
  * message that a client gets, now or after it reconnects.
  */
 
-import type { Actor } from '../../model/audit.js'
-import type { TerminalErrorReason, TerminalInput, TerminalMessage } from '../../model/terminal.js'
+import { type Actor, hasLostRight } from '../../model/audit.js'
+import {
+  revokedCode,
+  type TerminalErrorReason,
+  type TerminalInput,
+  type TerminalMessage
+} from '../../model/terminal.js'
 import type { Pty, PtyEnded } from '../../core/proc/pty.js'
 import { defaultFlowLimits, Flow, type FlowLimits } from './flow.js'
 
@@ -46,8 +51,14 @@ export interface SessionFacts {
   projectId: string | null
 }
 
-/** Why a session ended. `closed`: the client sent a close frame. `lost`: no client reconnected in time. */
-export type EndReason = 'exited' | 'closed' | 'lost' | 'idle' | 'disabled' | 'stopping'
+/**
+ * Why a session ended. `closed`: the client sent a close frame. `lost`: no client reconnected in time. `revoked`: its user
+ * has lost the right.
+ */
+export type EndReason = 'exited' | 'closed' | 'lost' | 'idle' | 'disabled' | 'revoked' | 'stopping'
+
+/** How a client has left: on purpose, its connection is gone, or its user has lost the right. */
+export type Detached = 'closed' | 'broken' | 'revoked'
 
 interface Attachment {
   actor: Actor
@@ -67,12 +78,14 @@ export interface SessionOptions {
 }
 
 /** The message that a client gets at the end, and the code of the close frame. */
-const farewells: Record<'idle' | 'disabled' | 'stopping' | 'taken_over', [code: number, message: string]> = {
-  idle: [4408, 'Terminal closed: no input or output for too long'],
-  disabled: [4403, 'Terminal closed: terminals were disabled in the settings'],
-  stopping: [1001, 'Terminal closed: the server is shutting down'],
-  taken_over: [4409, 'The terminal was opened in another window']
-}
+const farewells: Record<'idle' | 'disabled' | 'revoked' | 'stopping' | 'taken_over', [code: number, message: string]> =
+  {
+    idle: [4408, 'Terminal closed: no input or output for too long'],
+    disabled: [4403, 'Terminal closed: terminals were disabled in the settings'],
+    revoked: [revokedCode, 'Terminal closed: the token or session that opened it was revoked, replaced or limited'],
+    stopping: [1001, 'Terminal closed: the server is shutting down'],
+    taken_over: [4409, 'The terminal was opened in another window']
+  }
 
 export class Session {
   readonly #options: SessionOptions
@@ -112,6 +125,11 @@ export class Session {
 
   get facts(): SessionFacts {
     return this.#options.facts
+  }
+
+  /** Whether the user who was connected last could not connect any more. */
+  get isRevoked(): boolean {
+    return this.#actor !== undefined && hasLostRight(this.#actor)
   }
 
   /** Whether its shell is running. */
@@ -163,17 +181,17 @@ export class Session {
     }
   }
 
-  /** Disconnects a client. A close frame ends the session, a broken connection does not. */
-  detach(gone: TerminalClient, how: 'closed' | 'broken'): void {
+  /** Disconnects a client. A close frame ends the session, and so does a lost right; a broken connection does not. */
+  detach(gone: TerminalClient, how: Detached): void {
     if (gone !== this.#client) return
-    if (how === 'closed') void this.end('closed')
-    else this.#leaveAlone()
+    if (how === 'broken' && !this.isRevoked) this.#leaveAlone()
+    else void this.end(how === 'closed' ? 'closed' : 'revoked')
   }
 
   /** Ends the session. Resolves when the shell has ended. */
   async end(reason: EndReason): Promise<void> {
     this.#over(reason === 'lost' && this.#exit !== undefined ? 'exited' : reason)
-    await this.#options.pty.end()
+    await this.#options.pty.end({ isWhole: reason === 'revoked' })
   }
 
   /** Pauses the shell if the client lags behind; resumes it otherwise. */

@@ -13,7 +13,14 @@ import {
 import type { PtyModule } from '../../core/proc/pty.js'
 import { userHome } from '../../base/runtime.js'
 import { inheritedEnvironment, variablesWhere } from '../../core/proc/environment.js'
-import { defaultSessionLimits, type EndReason, Session, type SessionLimits, type TerminalClient } from './session.js'
+import {
+  defaultSessionLimits,
+  type Detached,
+  type EndReason,
+  Session,
+  type SessionLimits,
+  type TerminalClient
+} from './session.js'
 
 export interface TerminalLimits extends SessionLimits {
   /** Maximum number of shells that run at the same time. */
@@ -36,7 +43,7 @@ export interface Opening {
 /** A client's connection to its session. */
 export interface Connected {
   take(input: TerminalInput): void
-  detach(how: 'closed' | 'broken'): void
+  detach(how: Detached): void
 }
 
 interface Needs {
@@ -51,6 +58,9 @@ interface Needs {
   limits?: Partial<TerminalLimits>
 }
 
+/** Time between two checks whether sessions may still run. */
+const checkEveryMs = 1000
+
 export class Terminals {
   readonly #needs: Needs
   readonly #limits: TerminalLimits
@@ -58,6 +68,7 @@ export class Terminals {
   /** Sessions that are ending and audit entries that are being written. */
   readonly #pending = new Set<Promise<unknown>>()
   #isStopping = false
+  #timer: NodeJS.Timeout | undefined
 
   constructor(needs: Needs) {
     this.#needs = needs
@@ -88,6 +99,7 @@ export class Terminals {
     if (typeof session === 'string') return void sendAway(client, session)
     if (this.#isStopping) return void this.#track(session.end('stopping'))
     session.attach(client, { actor, size, from })
+    this.#timer ??= setInterval(() => this.#check(), checkEveryMs).unref()
     return {
       take: input => {
         if (isOffered && isEnabled()) session.take(client, input)
@@ -95,6 +107,17 @@ export class Terminals {
       },
       detach: how => session.detach(client, how)
     }
+  }
+
+  /** Ends what may not run any more, also if no client is connected and nothing is typed. */
+  #check(): void {
+    for (const session of [...this.#sessions.values()]) {
+      if (!this.#needs.isEnabled()) this.#track(session.end('disabled'))
+      else if (session.isRevoked) this.#track(session.end('revoked'))
+    }
+    if (this.#sessions.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   /** Ends every session and its shell, and allows no new ones. Resolves when all have ended and are recorded. */
@@ -174,6 +197,7 @@ const endings: Record<EndReason, string> = {
   lost: 'the connection was lost and not resumed',
   idle: 'no input or output for too long',
   disabled: 'switched off in the settings',
+  revoked: 'its user has lost the right',
   stopping: 'the server was stopped'
 }
 

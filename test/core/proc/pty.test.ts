@@ -152,6 +152,14 @@ t.test('passes on input in order, also more than the terminal accepts at once, u
   await expected.pty.ended
   t.equal(/(\d+) 300000/.exec(said())?.[1], /(\d+) 300000/.exec(expected.said())?.[1])
 
+  const stubborn = start(['bash', '--norc', '-i'])
+  stubborn.pty.write('nohup sleep 1000 >/dev/null 2>&1 & echo "pid=$!."\n')
+  await stubborn.sees(/pid=\d+\./)
+  const kept = Number(/pid=(\d+)\./.exec(stubborn.said())?.[1])
+  await stubborn.pty.end({ isWhole: true })
+  await until(() => !isRunning(kept))
+  t.pass('a job that ignores the hangup, too')
+
   const deaf = start(['sh', '-c', 'stty raw -echo; echo ready; sleep 60'])
   await deaf.sees(/ready/)
   let taken = 0
@@ -168,19 +176,19 @@ t.test('end hangs up, and kills a program that ignores it', { skip }, async t =>
   polite.pty.write('sleep 1000 & echo "pid=$!."\n')
   await polite.sees(/pid=\d+\./)
   const job = Number(/pid=(\d+)\./.exec(polite.said())?.[1])
-  await polite.pty.end(60_000)
+  await polite.pty.end({ graceMs: 60_000 })
   await until(() => !isRunning(job))
   t.pass('its jobs have ended, too')
 
   const deaf = start(['sh', '-c', 'trap "" HUP TERM; echo ready; while :; do sleep 1; done'])
   await deaf.sees(/ready/)
-  await deaf.pty.end(50)
+  await deaf.pty.end({ graceMs: 50 })
   t.same(await deaf.pty.ended, { exitCode: null, signal: 'SIGKILL' })
 
   const flooding = start(['sh', '-c', 'trap "" HUP; yes'])
   await flooding.sees(/y/)
   flooding.pty.pause()
-  await flooding.pty.end(50)
+  await flooding.pty.end({ graceMs: 50 })
   t.equal(isRunning(flooding.pty.pid), false, 'also if it is paused')
 })
 

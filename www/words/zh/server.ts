@@ -369,6 +369,8 @@ export const words: Words = {
   'server:the connection failed: {why}': '连接失败：{why}',
   'server:The terminal was opened in another window': '终端已在另一个窗口中打开',
   'server:Terminal closed: no input or output for too long': '终端已关闭：长时间没有输入和输出',
+  'server:Terminal closed: the token or session that opened it was revoked, replaced or limited':
+    '终端已关闭：打开它的令牌或会话已被吊销、更换或限制',
   'server:Terminal closed: terminals were disabled in the settings': '终端已关闭：已在设置中停用',
   'server:Terminal closed: the server is shutting down': '终端已关闭：服务器正在关闭',
   'server:Cannot resume the session: it has ended': '会话无法继续：它已经结束',
@@ -550,6 +552,7 @@ export const words: Words = {
   'detail:removed {names}': '删除 {names}',
   'detail:the shell exited': 'shell 已退出',
   'detail:closed by its user': '由用户关闭',
+  'detail:its user has lost the right': '其用户已失去权限',
   'detail:the connection was lost and not resumed': '连接中断，且没有恢复',
   'detail:no input or output for too long': '长时间没有输入和输出',
   'detail:switched off in the settings': '已在设置中关闭',
