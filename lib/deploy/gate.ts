@@ -263,7 +263,7 @@ const maxLineLength = 200
 
 async function attemptPm2(sources: CheckSources, { project }: Checked, state: Remembered): Promise<Attempt> {
   const app = await sources.pm2(project.pm2AppName)
-  if (!app.bound) return { ok: false, message: app.message }
+  if (!app.bound || app.found === null) return { ok: false, message: app.message }
   if (!app.found) return { ok: false, message: `PM2 does not run "${app.name}"` }
   state.restarts ??= app.restarts
   if (app.status !== 'online') return { ok: false, message: String(app.status) }

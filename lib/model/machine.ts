@@ -205,8 +205,15 @@ export interface Pm2Availability extends Omit<Pm2Apps, 'apps'> {
   available: boolean
 }
 
-/** The application of a project, as the project's page shows it (§2.12, §4.11). */
-export type Pm2Binding = { bound: false; message: string } | { bound: true; found: false; name: string } | Pm2Details
+/**
+ * The application of a project, as the project's page shows it (§2.12, §4.11). `found` is null if its state is unknown,
+ * because PM2 cannot be asked.
+ */
+export type Pm2Binding =
+  | { bound: false; message: string }
+  | { bound: true; found: false; name: string }
+  | { bound: true; found: null; name: string; reason: Pm2Absence; message: string }
+  | Pm2Details
 
 /** An application with its figures. */
 export interface Pm2Details extends Pm2App {

@@ -72,7 +72,10 @@ export function createPm2({ clock, environment, find = findPm2, limitMs = listLi
     async binding(name: string | null): Promise<Pm2Binding> {
       if (name === null) return { bound: false, message: notLinked }
       const listing = await list()
-      if (listing.outcome !== 'listed') return { bound: false, message: listing.message }
+      const { outcome: reason } = listing
+      // §4.11 says so if PM2 is not installed.
+      if (reason === 'missing') return { bound: false, message: listing.message }
+      if (reason !== 'listed') return { bound: true, found: null, name, reason, message: listing.message }
       return bindingOf(name, listing.processes, clock.now())
     },
 

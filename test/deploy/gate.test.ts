@@ -203,6 +203,8 @@ t.test('asks PM2, and fails if the application restarts', async t => {
   const { attempt } = checkStage(t, { pm2: async () => binding })
   const pm2 = { pm2: 'online' } as const
   t.strictSame(await attempt(pm2), { ok: false, message: 'not linked' })
+  binding = { bound: true, found: null, name: 'shop', reason: 'idle', message: 'no daemon' }
+  t.strictSame(await attempt(pm2), { ok: false, message: 'no daemon' })
   binding = { bound: true, found: false, name: 'shop' }
   t.match(await attempt(pm2), { ok: false, message: /"shop"/ })
   const app = { bound: true, found: true, name: 'shop', status: 'online', restarts: 4 }

@@ -111,7 +111,7 @@ t.test('reports each failure of pm2 and never hangs', async t => {
     const { pm2, clock, starts } = standIn(t, script, limitMs)
     t.match(await pm2.list(), { outcome: 'failed', message }, script)
     t.match(await pm2.apps(), { apps: [], reason: 'failed', message })
-    t.match(await pm2.binding('shop'), { bound: false, message })
+    t.match(await pm2.binding('shop'), { bound: true, found: null, name: 'shop', reason: 'failed', message })
     t.equal(starts(), 1, 'a failure is kept as well')
     clock.advance(2000)
   }
@@ -124,7 +124,8 @@ t.test('looking starts no daemon: without one, pm2 is not run', async t => {
   t.match(await pm2.list(), { outcome: 'idle', message: /^The PM2 daemon of this user is not running/ })
   t.match(await pm2.apps(), { apps: [], reason: 'idle', message: /not running/ })
   t.match(await pm2.available(), { available: false, reason: 'idle', message: /not running/ })
-  t.match(await pm2.binding('shop'), { bound: false, message: /not running/ })
+  const unknown = { bound: true, found: null, name: 'shop', reason: 'idle', message: /not running/ }
+  t.match(await pm2.binding('shop'), unknown)
   t.equal(starts(), 0)
 })
 

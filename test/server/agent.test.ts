@@ -18,6 +18,7 @@ import { locateHome } from '../../lib/base/config/home.js'
 import { startAgent } from '../../lib/server/agent.js'
 import { layDatabase } from '../support/new-database.js'
 import { type Stage, startServer } from '../support/server.js'
+import { isRunning } from '../support/processes.js'
 import { noPty, openTerminal } from '../support/web-terminal.js'
 import { zipOf } from '../support/zip.js'
 
@@ -321,4 +322,11 @@ t.test('a terminal on a node goes through the hub, and ends with its client', { 
   terminal.type('exit\r')
   t.match(await terminal.hears(), { type: 'exit', exitCode: 0 })
   t.equal(await terminal.closed(), 1000)
+
+  const { token, record } = (await stage.client.post('/api/tokens', { name: 'ana', role: 'admin' })).body
+  const headers = { authorization: `Bearer ${token}` }
+  const { ready } = await openTerminal(stage, { path, ticket: '', headers })
+  await stage.client.delete(`/api/tokens/${record.id}`)
+  await until(() => !isRunning(ready.pid))
+  t.pass('it ends with the right of its user on the hub')
 })

@@ -66,7 +66,8 @@ export class SvcPm2 extends SvcElement {
     if (value === undefined) {
       return html`<p class="muted small">${error === undefined ? t('Loading PM2 status…') : errorWords(error)}</p>`
     }
-    if (!value.bound) return html`<p class="muted small anywhere">${twoLines(serverWords(value.message))}</p>`
+    if (!value.bound || value.found === null)
+      return html`<p class="muted small anywhere">${twoLines(serverWords(value.message))}</p>`
     if (!value.found) return html`<p class="state">${icon('warning')}${t('No PM2 application with this name')}</p>`
     return details(value)
   }
