@@ -148,9 +148,10 @@ async function sendStream(
   }
   if (!response.headersSent) writeHead()
   exchange.releaseBody()
-  if (restOfBody(exchange) !== 'none') await linger(exchange, options.linger)
+  const isRead = restOfBody(exchange) === 'none' || (await linger(exchange, options.linger)) !== 'limit'
   if (exchange.trailers !== undefined) response.addTrailers(exchange.trailers())
   await finish(exchange)
+  if (!isRead) exchange.request.socket.destroy()
   return reply.status
 }
 
@@ -174,9 +175,9 @@ async function runStream(exchange: Exchange, run: () => Promise<void>): Promise<
   }
 }
 
-async function linger(exchange: Exchange, limits: LingerLimits): Promise<void> {
+function linger(exchange: Exchange, limits: LingerLimits): ReturnType<typeof dropRest> {
   exchange.isLingering = true
-  await dropRest(exchange.request, limits)
+  return dropRest(exchange.request, limits)
 }
 
 function restOfBody(exchange: Exchange): 'none' | 'small' | 'large' {

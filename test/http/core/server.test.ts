@@ -10,7 +10,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../../../lib/base/errors.js'
-import { json, jsonBody, type Route } from '../../../lib/http/core/route.js'
+import { json, jsonBody, type Reply, type Route } from '../../../lib/http/core/route.js'
 import { createPeers, HttpServer } from '../../../lib/http/core/server.js'
 import { parseMultipart } from '../../../lib/http/form/multipart.js'
 import { readRaw, sendRaw, startServer } from '../../support/http-server.js'
@@ -385,7 +385,9 @@ t.test('sends 100 Continue when the body is read', async t => {
 
 t.test('enforces time limits', async t => {
   const limits = { headersMs: 200, bodyIdleMs: 150, linger: { maxBytes: 1024, totalMs: 300, idleMs: 100 } }
-  const { port, events } = await startServer(t, routes, { limits })
+  const short: Reply = { kind: 'stream', status: 200, headers: {}, run: async sink => void (await sink.write('a')) }
+  const stream: Route = { method: 'GET', path: '/api/stream', auth: 'public', handle: () => short }
+  const { port, events } = await startServer(t, [...routes, stream], { limits })
   const head = await sendRaw(port, 'GET / HTTP/1.1\r\nHost:')
   t.equal(head.status, 408)
   t.match(head.body, /header_timeout/)
@@ -402,6 +404,8 @@ t.test('enforces time limits', async t => {
   )
   t.equal(small.status, 408)
   t.match(events.at(-1), { status: 408, aborted: false })
+  const streamed = await sendRaw(port, 'GET /api/stream HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{')
+  t.equal(streamed.status, 200, 'and closes the connection of a stream whose request stays incomplete')
 })
 
 t.test('aborts the handler if the client goes away', async t => {
