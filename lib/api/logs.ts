@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { perObject } from '../base/async.js'
 import { invalid, notFound } from '../base/errors.js'
 import { linesOf, type StoredBlock } from '../deploy/output/stored-output.js'
@@ -24,8 +25,6 @@ const maxWindowBytes = 1024 * 1024
 const newestRecords = 500
 /** and at least this many of every project. */
 const newestOfProject = 10
-/** Records that are read at the same time for such a list. */
-const readTogether = 20
 
 /** Handlers of deployment records and their output (§4.5, §6.1). */
 export function logHandlers({ records, deployer, deployments }: ApiServices) {
@@ -116,7 +115,7 @@ function everyProject(
   request: ApiRequest
 ): Reply {
   const { projects } = request.actor
-  const ids = deployments.newestOfEvery({ projects, total: newestRecords, each: newestOfProject })
+  const pages = deployments.newestOfEvery({ projects, total: newestRecords, each: newestOfProject })
   const headers = {
     'content-type': 'application/json; charset=utf-8',
     'cache-control': 'no-store',
@@ -128,8 +127,9 @@ function everyProject(
     headers,
     async run(sink) {
       let before = '['
-      for (let at = 0; at < ids.length; at += readTogether) {
-        const rows = ids.slice(at, at + readTogether).flatMap(id => deployments.find(id) ?? [])
+      for (const page of pages) {
+        if (page.length === 0) await turn()
+        const rows = page.flatMap(id => deployments.find(id) ?? [])
         const items = await Promise.all(rows.map(row => records.listed(request, row)))
         for (const item of items) {
           await sink.write(`${before}${JSON.stringify(item)}`)

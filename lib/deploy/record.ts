@@ -486,7 +486,7 @@ export function createListed(db: Reader, ends: Pick<Ends, 'current' | 'kept'>) {
     },
 
     /** See `newestOfEvery` of the store. */
-    newestOfEvery: (wanted: Parameters<typeof newestOfEvery>[1]): string[] => newestOfEvery(db, wanted),
+    newestOfEvery: (wanted: Parameters<typeof newestOfEvery>[1]): Iterable<string[]> => newestOfEvery(db, wanted),
 
     /** See `countDeployments` of the store. */
     count(filter: DeploymentFilter): number {

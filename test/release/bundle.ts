@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { formatBytes } from '../../lib/base/shared/api.js'
 import { bundledFamilies, clientModules } from './client-modules.js'
 import { cannotBuildDeb, debName, makeDeb } from './deb.js'
 import { auditedPackages, top } from './dependencies.js'
@@ -271,7 +272,7 @@ export async function makeBundles(directory: string): Promise<Array<{ path: stri
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const { path, bytes } of await makeBundles(process.argv[2] ?? join(top, 'dist'))) {
-    console.log(`${path}  ${(bytes / 1024 / 1024).toFixed(2)} MB`)
+    console.log(`${path}  ${formatBytes(bytes)}`)
   }
   const reason = cannotBuildDeb()
   if (reason !== false) console.log(`No ${debName(version)}: ${reason}`)

@@ -180,24 +180,55 @@ export function listDeployments(
   return db.all(sql, ...values, limit).map(readDeployment)
 }
 
+/** Projects whose newest records are read at the same time, and ids in a page: each takes a few milliseconds. */
+const [projectsTogether, idsInPage] = [100, 20]
+
 /**
- * Returns the ids of the newest `total` records and of the newest `each` of every project, newest first. A project that
- * is deployed often leaves place for the others.
+ * Yields the ids of the newest `total` records and of the newest `each` of every project, newest first, in pages. A project
+ * that is deployed often leaves place for the others. There can be tens of thousands: between two pages, of which the first
+ * ones are empty, others are served.
  */
-export function newestOfEvery(
+export function* newestOfEvery(
   db: Reader,
   { projects, total, each }: { projects?: ProjectScope; total: number; each: number }
-): string[] {
+): Generator<string[]> {
   const { conditions, values } = among({ conditions: [], values: [] }, 'projectId', projects)
-  const scope = among({ conditions: [], values: [] }, 'projects.id', projects)
-  const sql = `SELECT id FROM deployments WHERE position IN (
-      SELECT position FROM (SELECT position FROM deployments ${where(conditions)} ${newestFirst} LIMIT ?)
-      UNION
-      SELECT newer.position FROM projects CROSS JOIN deployments AS newer ON newer.position IN (
-        SELECT position FROM deployments WHERE projectId = projects.id ${newestFirst} LIMIT ?
-      ) ${where(scope.conditions)}
-    ) ${newestFirst}`
-  return db.all(sql, ...values, total, each, ...scope.values).map(readId)
+  const newest = `SELECT id, orderedAt, position FROM deployments ${where(conditions)} ${newestFirst} LIMIT ?`
+  const lists = [db.all(newest, ...values, total).map(readPlace)]
+  const scope = among({ conditions: [], values: [] }, 'id', projects)
+  const ids = db.all(`SELECT id FROM projects ${where(scope.conditions)}`, ...scope.values).map(readId)
+  const some = `SELECT newer.id, newer.orderedAt, newer.position FROM json_each(?) AS wanted
+    CROSS JOIN deployments AS newer ON newer.position IN (
+      SELECT position FROM deployments WHERE projectId = wanted.value ${newestFirst} LIMIT ?
+    ) ORDER BY newer.orderedAt DESC, newer.position DESC`
+  for (let from = 0; from < ids.length; from += projectsTogether) {
+    yield []
+    const wanted = JSON.stringify(ids.slice(from, from + projectsTogether))
+    lists.push(db.all(some, wanted, each).map(readPlace))
+  }
+  yield* merged(lists.map(list => list.reverse()))
+}
+
+const readPlace = rowReader<DeploymentAge & { id: string }>('deployments', {
+  id: text,
+  orderedAt: text,
+  position: number
+})
+
+/** Yields the ids of lists that end with the newest, each id once, newest first. */
+function* merged(lists: Array<Array<DeploymentAge & { id: string }>>): Generator<string[]> {
+  let page: string[] = []
+  let last = ''
+  for (;;) {
+    const heads = lists.flatMap(list => list.at(-1) ?? [])
+    const first = heads.reduce((one, other) => (newerFirst(one, other) <= 0 ? one : other), heads[0] as never)
+    if (first === undefined) return yield page
+    for (const list of lists) if (list.at(-1)?.id === first.id) list.pop()
+    if (first.id !== last) page.push((last = first.id))
+    if (page.length < idsInPage) continue
+    yield page
+    page = []
+  }
 }
 
 /** Returns the number of records that match. */

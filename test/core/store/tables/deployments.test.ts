@@ -168,7 +168,8 @@ t.test('lists the newest, and at least some of every project', async t => {
     return [`dep_o${String(index).padStart(2, '0')}`, 'proj_often', 'success', `2026-02-${10 + (index % 15)}`]
   })
   const store = await withRows(t, [...often, ...some])
-  const listed = newestOfEvery(store, { total: 8, each: 2 })
+  const newest = (wanted: Parameters<typeof newestOfEvery>[1]) => [...newestOfEvery(store, wanted)].flat()
+  const listed = newest({ total: 8, each: 2 })
   t.same(listed.slice(0, 8), ids(listDeployments(store, { limit: 8 })))
   const rest = listDeployments(store, { limit: 100 }).slice(8)
   const ofOthers = ['proj_a', 'proj_b'].flatMap(projectId => ids(listDeployments(store, { limit: 2, projectId })))
@@ -178,10 +179,14 @@ t.test('lists the newest, and at least some of every project', async t => {
   )
   t.equal(ofOthers.length, 4)
   t.same(
-    newestOfEvery(store, { total: 1, each: 3, projects: ['proj_a'] }),
+    newest({ total: 1, each: 3, projects: ['proj_a'] }),
     ids(listDeployments(store, { limit: 3, projectId: 'proj_a' }))
   )
-  t.same(newestOfEvery(store, { total: 5, each: 5, projects: [] }), [])
+  t.same(newest({ total: 5, each: 5, projects: [] }), [])
+
+  const many = Array.from({ length: 250 }, (_, n): Row => [`dep_${n}`, `proj_${n}`, 'success', '2026-03-01'])
+  const pages = [...newestOfEvery(await withRows(t, many), { total: 1, each: 9 })].map(page => page.length)
+  t.same(pages, [0, 0, 0, ...Array.from({ length: 12 }, () => 20), 10], 'a limited number of rows at a time')
 })
 
 t.test('keeps one row for each running script', async t => {
