@@ -220,10 +220,13 @@ function* merged(lists: Array<Array<DeploymentAge & { id: string }>>): Generator
   let page: string[] = []
   let last = ''
   for (;;) {
-    const heads = lists.flatMap(list => list.at(-1) ?? [])
-    const first = heads.reduce((one, other) => (newerFirst(one, other) <= 0 ? one : other), heads[0] as never)
+    let from = lists[0]
+    for (const list of lists) {
+      const [head, best] = [list.at(-1), from?.at(-1)]
+      if (head !== undefined && (best === undefined || newerFirst(head, best) < 0)) from = list
+    }
+    const first = from?.pop()
     if (first === undefined) return yield page
-    for (const list of lists) if (list.at(-1)?.id === first.id) list.pop()
     if (first.id !== last) page.push((last = first.id))
     if (page.length < idsInPage) continue
     yield page
