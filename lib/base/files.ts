@@ -172,7 +172,7 @@ export async function throughBeside(path: string, write: (beside: string) => Pro
  */
 export async function throughPart<T>(path: string, write: (part: string) => Promise<T>): Promise<T> {
   await removeParts(path).catch(() => {})
-  const part = `${path}.${ownMark()}.part`
+  const part = `${path}.${ownMark()}${partEnding}`
   await (await open(part, 'wx', 0o600)).close()
   try {
     const result = await write(part)
@@ -186,11 +186,18 @@ export async function throughPart<T>(path: string, write: (part: string) => Prom
 
 /** Removes the parts of a file whose processes have ended. */
 async function removeParts(path: string): Promise<void> {
-  const begin = `${basename(path)}.`
   for (const name of await readdir(dirname(path))) {
-    if (!name.startsWith(begin) || !name.endsWith('.part')) continue
-    if (hasEnded(name.slice(begin.length, -'.part'.length)) === true) await unlink(join(dirname(path), name))
+    const part = join(dirname(path), name)
+    if (isPartOf(path, part) && hasEnded(part.slice(path.length + 1, -partEnding.length)) === true) await unlink(part)
   }
+}
+
+const partEnding = '.part'
+
+/** Whether this is the path of a part that `throughPart` writes of a file, in this process or in another one. */
+export function isPartOf(path: string, part: string): boolean {
+  const rest = part.startsWith(`${path}.`) ? part.slice(path.length + 1) : ''
+  return rest.endsWith(partEnding) && !rest.includes(sep)
 }
 
 /** Creates a directory whose parent is there: no data directory that was moved away is made again. */

@@ -146,7 +146,7 @@ async function readDirectory(directory: string): Promise<TreeEntry[]> {
   if (!(await lstat(root)).isDirectory())
     throw new Refusal('invalid', 'file_unreadable', `"${directory}" is not a directory`)
   const sources: ZipSource[] = []
-  const all = { root, ignore: null, globs: null, except: [] }
+  const all = { root, ignore: null, globs: null, except: () => false }
   await walkTree('', { ...all, warn: () => {} }, source => void sources.push(source))
   return (await treeOf(sources)).entries
 }

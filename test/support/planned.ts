@@ -23,7 +23,7 @@ import { disk } from '../../lib/core/install/disk.js'
 /** The sources that `push` would pack from a directory. */
 export async function sourcesOf(directory: string): Promise<ZipSource[]> {
   const sources: ZipSource[] = []
-  const options = { root: realpathSync(directory), ignore: null, globs: null, except: [], warn: () => {} }
+  const options = { root: realpathSync(directory), ignore: null, globs: null, except: () => false, warn: () => {} }
   await walkTree('', options, source => void sources.push(source))
   return sources
 }

@@ -39,7 +39,7 @@ export async function packTarget(
   const notes: string[] = []
   try {
     const warn = (sentence: string): void => void notes.push(sentence)
-    await walkTree('', { root, ignore: rules, globs: null, except: [], warn, mayBeExchanged: true, signal }, source =>
+    await walkTree('', { root, ignore: rules, globs: null, except: () => false, warn, mayBeExchanged: true, signal }, source =>
       sources.push(source)
     )
     if (sources.length === 0) return nothing('its target is empty')

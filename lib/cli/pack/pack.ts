@@ -1,7 +1,7 @@
 /* Packs the files of `push` and `build` (select.ts) into an archive. */
 import { createHash } from 'node:crypto'
 import type { WriteStream } from 'node:fs'
-import { lstat, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises'
+import { lstat, mkdtemp, readdir, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { Writable } from 'node:stream'
@@ -10,7 +10,7 @@ import type { LastSource, ZipSource } from '../../core/archive/source.js'
 import { treeOf } from '../../core/archive/tree.js'
 import { writeZip, type WriteZipOptions, type ZipProgress } from '../../core/archive/write.js'
 import { isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
-import { makeDirectories, withWriteStream } from '../../base/files.js'
+import { isPartOf, makeDirectories, throughPart, withWriteStream } from '../../base/files.js'
 import { countOf, oneLine } from '../../base/text.js'
 import type { EffectiveConfig, Flags } from '../../base/config/precedence.js'
 import { loadConfiguration } from '../client/session.js'
@@ -88,7 +88,7 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
   signal?.throwIfAborted()
   const root = await findRoot(options)
   const place = await placeForArchive(options.archivePath)
-  try {
+  return await place.write(async waiting => {
     const { sources: all, bytes, warnings } = options.found ?? (await find(root, options, place.except))
     checkSize(bytes, options)
     const { paths } = options
@@ -96,20 +96,16 @@ export async function pack(options: PackOptions): Promise<PackedArchive> {
     const totalBytes = paths === undefined ? bytes : sizeOf(sources)
     const { patches } = options
     const last = patches == null ? {} : { last: lastOf(patches) }
-    const written = await writeArchive(place.waiting, sources, {
+    const written = await writeArchive(waiting, sources, {
       ...options,
       ...last,
       onProgress: done => onProgress?.({ ...done, totalEntries: sources.length, totalBytes })
     })
     signal?.throwIfAborted()
-    if (place.waiting !== place.path) await rename(place.waiting, place.path)
     const files = sources.filter(source => source.kind !== 'directory').length + (patches?.paths.size ?? 0)
     const sourceBytes = totalBytes + (patches?.bytes ?? 0)
     return { path: place.path, files, sourceBytes, ...written, warnings, discard: place.discard }
-  } catch (error) {
-    await place.abandon()
-    throw error
-  }
+  })
 }
 
 /** The same patches make the same archive, so that a broken upload is continued. */
@@ -119,7 +115,7 @@ function lastOf({ name, contents }: Patches): LastSource {
   return { path: name, mode: 0o644, mtimeMs: patchesMtimeMs, contents: () => contents }
 }
 
-async function find(root: string, selection: Selection, except: readonly string[]): Promise<Found> {
+async function find(root: string, selection: Selection, except: Place['except']): Promise<Found> {
   const walkedMs = Date.now()
   const warnings: string[] = []
   const sources = await select(root, selection, { except, warn: sentence => warnings.push(sentence) })
@@ -132,14 +128,12 @@ function sizeOf(sources: readonly ZipSource[]): number {
 
 interface Place {
   path: string
-  /** Path of the file while it is written. */
-  waiting: string
-  /** Paths that must not be packed: the archive itself. */
-  except: string[]
+  /** Whether a path must not be packed: that of the archive itself, also while it is written. */
+  except(path: string): boolean
+  /** Writes the archive at the path that `work` gets. If that fails, nothing is left. */
+  write<T>(work: (waiting: string) => Promise<T>): Promise<T>
   /** Removes a temporary archive that is no longer needed. */
   discard(): Promise<void>
-  /** Removes an incomplete archive. */
-  abandon(): Promise<void>
 }
 
 /** Prefix of the temporary directory for an archive to upload. */
@@ -164,13 +158,24 @@ export async function placeForArchive(archivePath?: string): Promise<Place> {
     const directory = await realpath(await mkdtemp(join(tmpdir(), packPrefix)))
     const path = join(directory, 'archive.zip')
     const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
-    return { path, waiting: path, except: [path], discard, abandon: discard }
+    const write: Place['write'] = async work => {
+      try {
+        return await work(path)
+      } catch (error) {
+        await discard()
+        throw error
+      }
+    }
+    return { path, except: other => other === path, write, discard }
   }
   await makeDirectories(dirname(archivePath))
   const path = join(await realpath(dirname(archivePath)), basename(archivePath))
-  const waiting = `${path}.part`
-  const abandon = (): Promise<void> => rm(waiting, { force: true })
-  return { path, waiting, except: [path, waiting], discard: async () => {}, abandon }
+  return {
+    path,
+    except: other => other === path || isPartOf(path, other),
+    write: work => throughPart(path, work).catch((error: unknown) => Promise.reject(explain(error, path))),
+    discard: async () => {}
+  }
 }
 
 function checkSize(totalBytes: number, { outputDir, limits }: PackOptions): void {
@@ -214,10 +219,14 @@ async function writeArchive(
       return { bytes: zipBytes, sha256: hash.digest('hex') }
     })
   } catch (error) {
-    if (!isDiskFull(error)) throw error
-    const sentence = `Cannot write the archive to "${dirname(path)}": ${reasonOf(error)}`
-    throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
+    throw explain(error, path)
   }
+}
+
+function explain(error: unknown, path: string): unknown {
+  if (error instanceof Refusal || !isDiskFull(error)) return error
+  const sentence = `Cannot write the archive to "${dirname(path)}": ${reasonOf(error)}`
+  return new Refusal('unavailable', 'disk_full', sentence, { cause: error })
 }
 
 function hashing(file: WriteStream, update: (bytes: Uint8Array) => void): Writable {
@@ -269,7 +278,7 @@ export async function findFiles(
   signal: AbortSignal
 ): Promise<Found> {
   const selection = { ...selectionOf(cwd, config), signal }
-  return await find(await findRoot(selection), selection, [])
+  return await find(await findRoot(selection), selection, () => false)
 }
 
 /** Reads the files, except those that the index knows, shows the progress, and returns their tree. */
@@ -351,7 +360,7 @@ export async function listIgnored(
   const paths: string[] = []
   const selection = { ...selectionOf(cwd, config), leftOut: (path: string) => void paths.push(path) }
   try {
-    await select(await findRoot(selection), selection, { except: [], warn: () => {} })
+    await select(await findRoot(selection), selection, { except: () => false, warn: () => {} })
     if (paths.length === 0) output.note('The ignore rules leave out nothing')
   } finally {
     for (const path of paths) output.note(`Left out: ${oneLine(path)}`)

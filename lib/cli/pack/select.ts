@@ -51,7 +51,7 @@ export async function findRoot({ cwd, outputDir }: Selection): Promise<string> {
 export async function select(
   root: string,
   options: Selection,
-  { except, warn }: { except: readonly string[]; warn: (sentence: string) => void }
+  { except, warn }: { except: (path: string) => boolean; warn: (sentence: string) => void }
 ): Promise<ZipSource[]> {
   const { files, leftOut, signal } = options
   const base = { root, except, warn, leftOut, signal }

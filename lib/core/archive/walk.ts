@@ -26,8 +26,8 @@ interface WalkOptions {
    * Includes only paths that match one of these, and everything below a matching directory; null includes everything.
    */
   globs: readonly Glob[] | null
-  /** Absolute paths that are never packed, such as the archive itself. */
-  except: readonly string[]
+  /** Whether an absolute path is never packed, such as that of the archive itself. */
+  except: (path: string) => boolean
   warn(sentence: string): void
   /** Called for each file and directory that the rules leave out; a directory has a slash at its end. */
   leftOut?: ((path: string) => void) | undefined
@@ -86,7 +86,7 @@ function walkEntry(entry: Found, above: Above, tree: Tree): boolean | Promise<bo
   const verdict = ignore === null ? above.verdict : ignore.judge(path, stats.isDirectory(), above.verdict)
   if (stats.isDirectory()) return walkBelow(entry, { verdict, isChosen }, tree)
   if (isChosen && verdict.isIgnored) tree.leftOut?.(path)
-  if (!isChosen || verdict.isIgnored || except.includes(absolute)) return false
+  if (!isChosen || verdict.isIgnored || except(absolute)) return false
   if (stats.isSymbolicLink()) {
     found(linkSource(path, stats, tree.root))
   } else if (stats.isFile()) {

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,6 +12,7 @@ import type { Context } from '../../../lib/cli/command.js'
 import { pack, type PackOptions, packProject, removeOldPacks } from '../../../lib/cli/pack/pack.js'
 import { Interrupted } from '../../../lib/cli/terminal/prompt.js'
 import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
+import { smallDisk } from '../../support/small-disk.js'
 
 const run = promisify(execFile)
 const noUnzip = await run('unzip', ['-v']).then(
@@ -309,15 +310,26 @@ t.test('an abort or an error leaves no file behind', async t => {
   t.strictSame(readdirSync(join(cwd, 'out')), [])
 })
 
-t.test('names a full disk', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
-  const cwd = t.testdir({ in: { a: 'x' }, out: {} })
-  symlinkSync('/dev/full', join(cwd, 'out/x.zip.part'))
-  const archivePath = join(cwd, 'out/x.zip')
-  await t.rejects(pack(options(cwd, { outputDir: 'in', archivePath })), {
+t.test('names a full disk', async t => {
+  const disk = smallDisk(t, 64 * 1024)
+  if (disk === null) return
+  const cwd = t.testdir({ in: { a: randomBytes(256 * 1024) } })
+  await t.rejects(pack(options(cwd, { outputDir: 'in', archivePath: join(disk, 'x.zip') })), {
     code: 'disk_full',
-    message: /Cannot write the archive to ".*out": no space left on device/
+    message: `Cannot write the archive to "${disk}": no space left on device`
   })
-  t.strictSame(readdirSync(join(cwd, 'out')), [])
+  t.strictSame(readdirSync(disk), [])
+})
+
+t.test('two that pack to one file at once share nothing, and pack nothing of each other', async t => {
+  const others = ['x.zip.part', 'x.zip.other-1-1.part']
+  const cwd = t.testdir({ a: 'x', 'x.zip': 'old', ...Object.fromEntries(others.map(name => [name, 'of another'])) })
+  const archivePath = join(cwd, 'x.zip')
+  const during: string[] = []
+  const { path } = await pack(options(cwd, { archivePath, onProgress: () => void during.push(...readdirSync(cwd)) }))
+  t.strictSame(await names(path), ['a', 'x.zip.part'], 'which is a file of the user')
+  t.notSame([...new Set(during)].sort(), readdirSync(cwd).sort(), 'it is written beside the file')
+  for (const name of others) t.equal(readFileSync(join(cwd, name), 'utf8'), 'of another')
 })
 
 t.test('keeps executable bits', { skip: noUnzip || isWindows }, async t => {

@@ -14,7 +14,7 @@ import { compareTreePaths, defaultFileMode, linkMode } from '../../../lib/base/s
 
 async function walk(root: string): Promise<ZipSource[]> {
   const sources: ZipSource[] = []
-  const options = { root, ignore: null, globs: null, except: [], warn: () => {} }
+  const options = { root, ignore: null, globs: null, except: () => false, warn: () => {} }
   await walkTree('', options, source => void sources.push(source))
   return sources
 }
