@@ -177,7 +177,7 @@ function notExact({ deployId }: Earlier, why: string): Refusal {
 export function notExactRefusal(deployId: string, why: string): Refusal {
   const sentence =
     `Cannot go back exactly: the changes of deployment ${deployId} cannot be undone, because ${why}. ` +
-    'A rollback with --overlay puts the files of an archive over the others'
+    '"svc rollback --overlay" puts the files of an archive over the others'
   return new Refusal('conflict', 'not_exact', sentence)
 }
 

@@ -289,7 +289,7 @@ function undoOutdated(undoOf: string, lastId: string): Refusal {
 
 function foreignChange(): Refusal {
   const sentence =
-    'Cannot go back exactly: an import restored files in the target since. A rollback with --overlay puts the files of ' +
-    'an archive over the others'
+    'Cannot go back exactly: an import restored files in the target since. "svc rollback --overlay" puts the files ' +
+    'of an archive over the others'
   return new Refusal('conflict', 'foreign_change', sentence)
 }

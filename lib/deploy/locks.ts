@@ -363,7 +363,7 @@ function refuseInMaintenance(db: Reader, { id, name }: Project, cannot: string):
 
 function fileExists(path: string, isFile: boolean): Refusal {
   const what = isFile ? 'a file that svc did not put there for maintenance' : 'not a regular file'
-  const advice = isFile ? ', or replace it with --force' : ''
+  const advice = isFile ? ', replace it (svc maintenance on --force)' : ''
   const sentence =
     `Cannot begin the maintenance: "${path}" in the target is ${what}. Remove it${advice}, or choose another ` +
     'maintenanceFile in the policy'
@@ -371,7 +371,9 @@ function fileExists(path: string, isFile: boolean): Refusal {
 }
 
 function changed(path: string, isFile: boolean): Refusal {
-  const how = isFile ? 'was changed since svc placed it. Remove it with --force' : 'is no longer a file. Remove it'
+  const how = isFile
+    ? 'was changed since svc placed it. Remove it (svc maintenance off --force)'
+    : 'is no longer a file. Remove it'
   return new Refusal('conflict', 'maintenance_changed', `Cannot end the maintenance: "${path}" in the target ${how}`)
 }
 

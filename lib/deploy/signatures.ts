@@ -449,7 +449,7 @@ function faultOfStatement(judged: Judged, { statement }: Found): Refusal | null 
   const { project, moment, highest } = judged
   const { projectId, alsoFor, notAfter, sequence } = statement
   if (projectId !== project.id && !alsoFor.includes(project.id)) {
-    const sentence = `The release was signed for project ${projectId}, not for ${project.id}. Sign it with --sign-for ${project.id}`
+    const sentence = `The release was signed for project ${projectId}, not for ${project.id}. Sign it again: svc push --sign-for ${project.id}`
     return denied('signature_other_project', sentence)
   }
   if (notAfter !== null && moment.at >= notAfter) {

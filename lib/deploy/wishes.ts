@@ -20,7 +20,7 @@ const placedWorks = {
   'hold to its plan a deployment of': onNode,
   undo: goBack,
   'roll back exactly': `${goBack}. "svc rollback --overlay" rolls the archive out again`,
-  'roll back by force': `${goBack}. Without --force, the policy "drift" applies on each node`,
+  'roll back by force': `${goBack}. Without force, the policy "drift" applies on each node`,
   'restore the archive of': goBack
 } as const
 

@@ -56,7 +56,7 @@ t.test('an exact way back', async t => {
     const before = exactTree(project.deployPath)
     await stage.deploy(project, { a: 'two', 'd/b': 'two' })
     for (const path of ['a', 'd']) rmSync(place(project, path), { recursive: true })
-    t.match(await undo(project), { status: 'failed', errorMessage: /Nothing was changed: .* not there any more/ })
+    t.match(await undo(project), { status: 'failed', errorMessage: /No file was changed: .* not there any more/ })
     const plan = await deployer.planUndo(project.id, { signal: soon() })
     t.match(
       plan.checks.filter(({ ok }) => !ok),

@@ -115,7 +115,8 @@ export const cures: Readonly<Record<string, string>> = {
   locked: 'Wait (`svc push --wait`), or remove the lock: `svc locks`, `svc unlock`.',
   locked_out: 'Use a valid token. To log in, try again later; `Retry-After` says when.',
   maintenance_changed: 'Look at the file, then remove it with `svc maintenance off --force`.',
-  maintenance_file_exists: 'Remove the file, use `--force`, or set `maintenanceFile` in the policy.',
+  maintenance_file_exists:
+    'Remove the file, replace it (`svc maintenance on --force`), or set `maintenanceFile` in the policy.',
   maintenance_on: 'End the maintenance first: `svc maintenance off`.',
   maintenance_page: 'Correct `maintenancePage` in the policy: a file of the target of at most 1 MB.',
   method_not_allowed: 'Use a method of the header `Allow`.',
@@ -663,12 +664,12 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   prune_too_much: row(
     'deployment',
     'More than half of the files that svc put there would be removed',
-    'Check the directory that is packed. If the removal is intended, push with `--prune=force`.'
+    'Check the directory that is packed. If the removal is intended, push with `svc push --prune=force`.'
   ),
   target_emptied: row(
     'deployment',
     'A way back found none of the files that svc put into the target',
-    'Check that its disk is mounted. With `--force`, the files are brought back.'
+    'Check that its disk is mounted. `svc undo --force` and `svc rollback --force` bring the files back, on a node its page.'
   ),
   target_drifted: row(
     'deployment',

@@ -143,6 +143,28 @@ t.test('every option, field and code that a document names is one', async t => {
   ])
 })
 
+/** Sources whose sentences only the command shows that has the option: the start of a server, and commands for its data. */
+const ofOneCommand = /^lib\/(cli|server|http|base|cluster|carry\/backup)\//
+
+/** Returns the sentences that name an option without its command, or a server that runs with it. */
+function bareOptions(source: string): string[] {
+  const code = source.replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, '')
+  const sentences = code.match(/(?:(['`])(?:(?!\1)[^\n])*\1(?:\s*\+\s*)?)+/g)
+  return (sentences ?? []).filter(each => /[ (]--[a-z]/.test(each) && !/\bsvc [a-z]| runs with --/.test(each))
+}
+
+t.test('an answer of the server that names an option names its command, too', t => {
+  t.strictSame(
+    filesBelow('lib', 'ts')
+      .filter(path => !ofOneCommand.test(path))
+      .flatMap(path => bareOptions(readFileSync(join(top, path), 'utf8')).map(sentence => `${path}: ${sentence}`)),
+    []
+  )
+  t.equal(bareOptions("const sentence =\n  'It is so. Use ' +\n  'it with --force'").length, 1)
+  t.strictSame(bareOptions("const sentence = 'It is so. Use ' + '\"svc push --force\"'"), [])
+  t.end()
+})
+
 t.test('a command that svc would refuse is found', async t => {
   t.equal(await faultOf(wordsOf('cluster remove <hub>')), 'no such command')
   t.match(await faultOf(wordsOf('cluster forget <hub> --force')), /^Unknown option/)

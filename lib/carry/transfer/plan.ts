@@ -353,7 +353,7 @@ function checkProjects(db: Reader, { needs, planned, existing }: ProjectsInQuest
     tokens.set(record.token, id)
   }
   if (clashes.length === 0) return
-  const sentence = `The package cannot be imported: ${clashes.join('; ')}. Nothing was changed. Change one of the projects, or export without it (--projects)`
+  const sentence = `The package cannot be imported: ${clashes.join('; ')}. Nothing was changed. Change one of the projects, or export without it (svc export --projects)`
   throw new Refusal('conflict', 'clashing_projects', sentence, { field: packageFiles.projects })
 }
 

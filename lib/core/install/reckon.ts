@@ -395,8 +395,8 @@ export function targetEmptied(count: number): Refusal {
   const what =
     count === 1 ? 'the file that svc put into the target is' : `the ${count} files that svc put into the target are`
   const sentence =
-    `Nothing was changed: ${what} not there any more. Check that its disk is mounted; with --force, the files ` +
-    'are brought back'
+    `No file was changed: ${what} not there any more. Check that its disk is mounted. "svc undo --force" and ` +
+    '"svc rollback --force" bring the files back, on a node its page'
   return new Refusal('conflict', 'target_emptied', sentence)
 }
 

@@ -138,7 +138,7 @@ function linesOf(bytes: Uint8Array): string[] {
 export function pruneTooMuch(count: number, owned: number): Refusal {
   const sentence =
     `Nothing was changed: ${count} of the ${owned} files that svc put into the target would be removed. ` +
-    'If that is intended, push with --prune=force'
+    'If that is intended: svc push --prune=force'
   return new Refusal('conflict', 'prune_too_much', sentence)
 }
 

@@ -239,9 +239,7 @@ export function readMinisignKey(text: string): MinisignKey {
   const bytes = bytesOf(second, name)
   if (bytes.length !== 158 || bytes.toString('latin1', 0, 2) !== 'Ed') throw unreadable(name, 'it is no private key')
   if (bytes.readUInt16LE(2) !== 0) {
-    const sign =
-      'Sign with minisign, and give the signature to --signature, or make a key without a password: minisign -G -W'
-    throw unreadable(name, `it is encrypted. ${sign}`)
+    throw unreadable(name, 'it is encrypted. Make a key without a password: minisign -G -W')
   }
   const body = bytes.subarray(54)
   const [keyId, secret] = [body.subarray(0, idBytes), body.subarray(idBytes, idBytes + 64)]
