@@ -6,7 +6,7 @@ import { finished } from 'node:stream/promises'
 import { instantOf } from '../base/clock.js'
 import { oneOf, unknownKey } from '../base/fields.js'
 import { oneLine } from '../base/text.js'
-import { invalid, isDiskFull, messageOf, reasonOf, Refusal } from '../base/errors.js'
+import { invalid, isDiskFull, messageOf, reasonOf, Refusal, spaceCure } from '../base/errors.js'
 import { json, type Reply, type Sink } from '../http/core/route.js'
 import { strategies } from '../model/transfer.js'
 import { summaryOf } from '../carry/backup/format.js'
@@ -206,7 +206,7 @@ export async function writeTo(
 
 function sentenceOf(error: unknown, path: string): string {
   return isDiskFull(error)
-    ? `${reasonOf(error)} at "${path}". Free some space, or choose another place`
+    ? `${reasonOf(error)} at "${path}". ${spaceCure(error)}, or choose another place`
     : messageOf(error)
 }
 

@@ -1,4 +1,7 @@
+// Imported as a whole: Node before 18.15 has no `statfs`.
+import * as fs from 'node:fs'
 import { constants } from 'node:os'
+import { dirname } from 'node:path'
 
 /** The kind of failure that caused a refusal. Each edge maps it once, to an HTTP status or an exit code. */
 export type RefusalKind =
@@ -184,6 +187,7 @@ export function messageOf(error: unknown): string {
  */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error)
+  if (code === 'ENOSPC' && isOutOfInodes(error)) return noInodes
   return words[code] ?? described(error)?.[1] ?? ((error as SystemError)?.message || code || String(error))
 }
 
@@ -237,6 +241,28 @@ export function isDenied(error: unknown): boolean {
 /** Whether the device has no space left, or the quota is used up. */
 export function isDiskFull(error: unknown): boolean {
   return hasCode(error, 'ENOSPC', 'EDQUOT')
+}
+
+/** What ENOSPC means where the file system has space, and no room for another name. */
+export const noInodes = 'no inodes left on device'
+
+/** Whether a call failed with ENOSPC because the file system of its path has no free inode. `nameError` (files.ts) notes it. */
+export function isOutOfInodes(error: unknown): boolean {
+  const { message = '', path = '' } = (error as SystemError) ?? {}
+  if (message.includes(noInodes)) return true
+  // A write has no path, and needs no inode.
+  if (path === '' || typeof fs.statfsSync !== 'function') return false
+  try {
+    const { files, ffree } = fs.statfsSync(dirname(path))
+    return files > 0 && ffree === 0
+  } catch {
+    return false
+  }
+}
+
+/** Returns what to do about a full disk, as the beginning of a sentence. */
+export function spaceCure(error: unknown): string {
+  return codeOf(error) === 'ENOSPC' && isOutOfInodes(error) ? 'Remove some files' : 'Free some space'
 }
 
 /** Whether TLS refused the other side, its certificate or ours: every later attempt fails until somebody changes something. */

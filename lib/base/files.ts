@@ -32,7 +32,7 @@ import fs, {
   writeFile
 } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
-import { hasCode } from './errors.js'
+import { hasCode, isOutOfInodes, noInodes } from './errors.js'
 import { hasEnded, ownMark } from './runtime.js'
 
 /*
@@ -482,6 +482,34 @@ export function placeOfDescriptor(fd: number): string | null {
  */
 export function nameOfDescriptor(fd: number, path: string): string {
   return ownDescriptors === null ? path : `${ownDescriptors}/${fd}`
+}
+
+/** Replaces descriptors in the paths of an error by the directories that they hold, and says if inodes are what is missing. */
+export function nameError(error: unknown): unknown {
+  const failed = error as NodeJS.ErrnoException & { dest?: string }
+  const before = failed.message
+  for (const key of ['path', 'dest'] as const) {
+    const given = failed[key]
+    if (given === undefined) continue
+    const path = placeOfPath(given)
+    if (path === given) continue
+    failed[key] = path
+    failed.message = failed.message.replace(`'${given}'`, `'${path}'`)
+  }
+  if (failed.code === 'ENOSPC' && isOutOfInodes(failed))
+    failed.message = failed.message.replace('no space left on device', noInodes)
+  if (failed.message !== before) failed.stack = failed.stack?.replace(before, failed.message)
+  return failed
+}
+
+function placeOfPath(path: string): string {
+  if (ownDescriptors === null || !path.startsWith(`${ownDescriptors}/`)) return path
+  const [fd = '', ...rest] = path.slice(ownDescriptors.length + 1).split('/')
+  try {
+    return [readlinkSync(`${ownDescriptors}/${fd}`), ...rest].join('/')
+  } catch {
+    return path
+  }
 }
 
 /**

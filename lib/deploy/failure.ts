@@ -1,5 +1,5 @@
 import { oneLine } from '../base/text.js'
-import { hasCode, isDenied, isDiskFull, messageOf, reasonOf, Refusal } from '../base/errors.js'
+import { hasCode, isDenied, isDiskFull, messageOf, reasonOf, Refusal, spaceCure } from '../base/errors.js'
 import type { RevertReason, StepName } from '../model/deployment.js'
 
 /** The reason for stopping a run. Its signal aborts with this error. */
@@ -68,13 +68,13 @@ export function sentenceOf(error: unknown, step: StepName | null): string {
 /** Returns the 503 if the data directory has no space left, or any other error unchanged. */
 export function refuseFullDisk(error: unknown): unknown {
   if (!isDiskFull(error)) return error
-  const sentence = `Cannot store the upload: ${reasonOf(error)}. Free some space in the data directory`
+  const sentence = `Cannot store the upload: ${reasonOf(error)}. ${spaceCure(error)} in the data directory`
   return new Refusal('unavailable', 'disk_full', sentence, { cause: error })
 }
 
 function explain(error: NodeJS.ErrnoException): string {
   const where = error.path === undefined ? '' : ` at "${error.path}"`
-  if (isDiskFull(error)) return `${reasonOf(error)}${where}. Free some space and deploy again`
+  if (isDiskFull(error)) return `${reasonOf(error)}${where}. ${spaceCure(error)} and deploy again`
   if (isDenied(error) || hasCode(error, 'EROFS')) return `${reasonOf(error)}${where}`
   return messageOf(error) || String(error)
 }

@@ -17,6 +17,7 @@ import {
   statfsSync,
   statSync,
   symlinkSync,
+  unlinkSync,
   writeFileSync
 } from 'node:fs'
 import fs, {
@@ -45,6 +46,7 @@ import {
   loosenessOf,
   looseParentOf,
   makeDirectories,
+  nameError,
   nameOfDescriptor,
   OpenFile,
   ownDescriptors,
@@ -61,9 +63,11 @@ import {
   throughBeside,
   throughPart
 } from '../../lib/base/files.js'
+import { reasonOf, spaceCure } from '../../lib/base/errors.js'
 import { ownMark } from '../../lib/base/runtime.js'
 import { watchDescriptors } from '../support/descriptors.js'
 import { createRandom } from '../support/random.js'
+import { smallDisk } from '../support/small-disk.js'
 
 t.test('open file', async t => {
   const path = join(t.testdir(), 'file')
@@ -493,6 +497,38 @@ t.test('two that write one file at once do not meet, and what a killed one has l
   t.equal(readFileSync(path, 'utf8'), 'one')
   t.strictSame(readdirSync(directory).sort(), ['a', elsewhere])
 })
+
+t.test('an error names the directory that a descriptor holds', { skip: ownDescriptors === null }, async t => {
+  const directory = realpathSync(t.testdir({}))
+  const fd = openSync(directory, 'r')
+  t.teardown(() => closeSync(fd))
+  const here = nameOfDescriptor(fd, directory)
+  const missing = `${directory}/a/b`
+  t.match(nameError(failureOf(() => mkdirSync(`${here}/a/b`))), { path: missing, message: `mkdir '${missing}'` })
+  const renamed = { path: missing, dest: `${directory}/c`, message: `rename '${missing}' -> '${directory}/c'` }
+  t.match(nameError(failureOf(() => renameSync(`${here}/a/b`, `${here}/c`))), renamed)
+})
+
+t.test('ENOSPC without a free inode says so, and what to do', async t => {
+  const disk = smallDisk(t, 1024 * 1024, 2)
+  if (disk === null) return
+  writeFileSync(join(disk, 'a'), '')
+  const error = failureOf(() => mkdirSync(join(disk, 'b')))
+  t.strictSame([reasonOf(error), spaceCure(error)], ['no inodes left on device', 'Remove some files'])
+  nameError(error)
+  unlinkSync(join(disk, 'a'))
+  t.strictSame([reasonOf(error), spaceCure(error)], ['no inodes left on device', 'Remove some files'], 'also later')
+  const full = { code: 'ENOSPC', path: join(disk, 'b') }
+  t.strictSame([reasonOf(full), spaceCure(full)], ['no space left on device', 'Free some space'])
+})
+
+function failureOf(work: () => void): unknown {
+  try {
+    return void work()
+  } catch (error) {
+    return error
+  }
+}
 
 t.test('a directory is made only in one that is there', async t => {
   const directory = t.testdir({})

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { appendFileSync, existsSync } from 'node:fs'
+import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -59,6 +59,32 @@ t.test('the disk of the target fills: the deployment fails, the target is as it 
   t.match(row, { status: 'failed', errorMessage: /^Extracting the archive failed: .*no space/ })
   t.strictSame(await readdir(project.deployPath), ['a.txt'])
   t.equal(await readFile(join(project.deployPath, 'a.txt'), 'utf8'), 'old')
+})
+
+t.test('a disk without free inodes is named as that, with the path of the user', async t => {
+  const disk = smallDisk(t, megabyte, 20)
+  if (disk === null) return
+  const stage = await deployStage(t)
+  const target = join(disk, 'site')
+  const project = await stage.addProject({ deployPath: target })
+  await stage.deploy(project, { a: '1' })
+  const files = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`${at}`, 'x']))
+  const { status, errorMessage } = await stage.deploy(project, files)
+  t.equal(status, 'failed')
+  t.match(
+    errorMessage,
+    `no inodes left on device in "${target}" (ENOSPC: no inodes left on device, open '${target}/.svc-`
+  )
+  for (let at = 0; ; at++) {
+    try {
+      writeFileSync(join(disk, `${at}`), '')
+    } catch {
+      break
+    }
+  }
+  const next = await stage.deploy(project, { a: '2' })
+  t.match(next.errorMessage, /no inodes left on device/)
+  t.notMatch(next.errorMessage, '/proc/')
 })
 
 /** Fills the disk of a file to its end, without a turn of the event loop. */

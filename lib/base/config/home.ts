@@ -11,7 +11,7 @@ import fs from 'node:fs/promises'
 import { access, lstat, realpath, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { userHome } from '../runtime.js'
-import { hasCode, isDenied, isDiskFull, reasonOf, Refusal } from '../errors.js'
+import { hasCode, isDenied, isDiskFull, reasonOf, Refusal, spaceCure } from '../errors.js'
 import { closest, oneLine, readText } from '../text.js'
 import { type Looseness, loosenessOf, looseParentOf, makeDirectories, replaceFile, trustedUsers } from '../files.js'
 import { parseJsonObject, withLock } from './files.js'
@@ -145,7 +145,7 @@ export function noSpaceFor(directory: string, error: unknown): Refusal | null {
   const isFull = isDiskFull(error) || (error instanceof Refusal && error.code === 'disk_full')
   if (!isFull) return null
   const why = reasonOf(isDiskFull(error) ? error : { code: 'ENOSPC' })
-  return unusable(directory, 'no_space', { why, cure: 'Free some space', cause: error })
+  return unusable(directory, 'no_space', { why, cure: spaceCure(error), cause: error })
 }
 
 function unusable(
@@ -251,7 +251,7 @@ export async function writeConfig(
     return config
   }).catch((error: unknown) => {
     if (!isDiskFull(error)) throw error
-    const sentence = `Cannot write "${home.configFile}": ${reasonOf(error)}. Nothing was changed; free some space and try again`
+    const sentence = `Cannot write "${home.configFile}": ${reasonOf(error)}. Nothing was changed. ${spaceCure(error)} and try again`
     throw new Refusal('unavailable', 'disk_full', sentence, { cause: error })
   })
 }

@@ -9,7 +9,7 @@ import type { ZipSource } from '../../core/archive/source.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import { schemaVersion } from '../../core/store/schema.js'
 import { type Clock, machineTimeOf } from '../../base/clock.js'
-import { hasCode, isDiskFull, messageOf, reasonOf, Refusal } from '../../base/errors.js'
+import { hasCode, isDiskFull, messageOf, reasonOf, Refusal, spaceCure } from '../../base/errors.js'
 import type { Followed, Store } from '../../core/store/database.js'
 import type { Image } from '../../core/store/page-file.js'
 import { type DeploymentState, deploymentStateAt, deploymentStates } from '../../core/store/tables/deployments.js'
@@ -390,6 +390,6 @@ async function besideOf(directory: string, file: FoundFile): Promise<SnapshotFil
 
 function explain(error: unknown, tmp: string): unknown {
   if (error instanceof Refusal || !isDiskFull(error)) return error
-  const sentence = `Cannot write an image of the database to "${tmp}": ${reasonOf(error)}. Free some space`
+  const sentence = `Cannot write an image of the database to "${tmp}": ${reasonOf(error)}. ${spaceCure(error)}`
   return new Refusal('unavailable', 'no_space', sentence, { cause: error })
 }

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileSeconds, freeBytes, makeDirectories, replaceFile, syncDirectory, OpenFile } from '../../base/files.js'
 import { refuseLooseHome, restoredName } from '../../base/config/home.js'
 import { formatBytes } from '../../base/shared/api.js'
-import { isDiskFull, nullIfMissing, reasonOf, Refusal } from '../../base/errors.js'
+import { isDiskFull, nullIfMissing, reasonOf, Refusal, spaceCure } from '../../base/errors.js'
 import { ownDirectory } from '../../core/store/owner.js'
 import { type BackupFile, deploymentsName, type Reading } from './format.js'
 import {
@@ -195,8 +195,11 @@ function notFinished(directory: string, cause: unknown): Refusal {
   return new Refusal('unavailable', 'restore_unfinished', sentence, { cause })
 }
 
-function noSpace(directory: string, { figures = '', cause }: { figures?: string; cause?: unknown }): Refusal {
-  const sentence = `Cannot restore into "${directory}": ${reasonOf({ code: 'ENOSPC' })}${figures}. Free some space, or choose another directory with SVC_HOME`
+function noSpace(
+  directory: string,
+  { figures = '', cause = { code: 'ENOSPC' } }: { figures?: string; cause?: unknown }
+): Refusal {
+  const sentence = `Cannot restore into "${directory}": ${reasonOf(cause)}${figures}. ${spaceCure(cause)}, or choose another directory with SVC_HOME`
   return new Refusal('unavailable', 'no_space', sentence, { cause })
 }
 

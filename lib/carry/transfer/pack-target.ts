@@ -39,8 +39,10 @@ export async function packTarget(
   const notes: string[] = []
   try {
     const warn = (sentence: string): void => void notes.push(sentence)
-    await walkTree('', { root, ignore: rules, globs: null, except: () => false, warn, mayBeExchanged: true, signal }, source =>
-      sources.push(source)
+    await walkTree(
+      '',
+      { root, ignore: rules, globs: null, except: () => false, warn, mayBeExchanged: true, signal },
+      source => sources.push(source)
     )
     if (sources.length === 0) return nothing('its target is empty')
     const zipBytes = await write(sources)

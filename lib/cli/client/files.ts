@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { hasCode, isDiskFull, reasonOf, Refusal } from '../../base/errors.js'
+import { hasCode, isDiskFull, reasonOf, Refusal, spaceCure } from '../../base/errors.js'
 import { withWriteStream } from '../../base/files.js'
 import type { Progress } from '../terminal/output.js'
 import type { Body, Client } from './client.js'
@@ -177,7 +177,7 @@ async function receive(download: ZipDownload, file: string): Promise<void> {
 /** Converts errors of an incomplete download and of a full disk to refusals. Returns other errors as they are. */
 export function explain(error: unknown, { what, nothing }: Pick<ZipDownload, 'what' | 'nothing'>): unknown {
   if (isDiskFull(error)) {
-    const sentence = `${nothing}: ${reasonOf(error)}. Free some space, or choose another path`
+    const sentence = `${nothing}: ${reasonOf(error)}. ${spaceCure(error)}, or choose another path`
     return new Refusal('unavailable', 'no_space', sentence, { cause: error })
   }
   return hasCode(error, 'ECONNRESET', 'ERR_STREAM_PREMATURE_CLOSE') ? broken(what, error) : error

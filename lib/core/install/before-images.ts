@@ -12,7 +12,7 @@ import { deflateRawSync } from 'node:zlib'
 import { dirname, join } from 'node:path'
 import type { Stats } from 'node:fs'
 import { crc32 } from '../../base/digests.js'
-import { isDiskFull, Refusal } from '../../base/errors.js'
+import { isDiskFull, Refusal, spaceCure } from '../../base/errors.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { deflated, directoryOf, localHeader, newRecord, stored, type ZipRecord } from '../../base/shared/zip-records.js'
 import { parentOf } from '../../base/files.js'
@@ -89,7 +89,7 @@ async function refusingFullDisk(work: () => Promise<void>): Promise<void> {
     if (!isDiskFull(error)) throw error
     const sentence =
       'Nothing was changed: the disk of the data directory is full, and svc keeps there what the deployment replaces. ' +
-      'Free some space there'
+      `${spaceCure(error)} there`
     throw new Refusal('unavailable', 'no_space', sentence, { cause: error })
   }
 }

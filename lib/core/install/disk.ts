@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { constants, type Stats } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { readFile } from 'node:fs/promises'
-import { fileSeconds } from '../../base/files.js'
+import { fileSeconds, nameError } from '../../base/files.js'
 
 /**
  * The file system calls of this room. They are passed in so that a test can make the n-th call fail, or kill the
@@ -43,8 +43,37 @@ export type Disk = Pick<
   | 'fdatasync'
 >
 
-/** The real file system. */
-export const disk: Disk = fs
+/**
+ * The real file system. A call names an entry of a held directory by its descriptor (held.ts), which is closed when somebody
+ * reads the error: so it gets the path of that entry here.
+ */
+export const disk: Disk = {
+  ...fs,
+  openSync: named(fs.openSync),
+  chmodSync: named(fs.chmodSync),
+  lchownSync: named(fs.lchownSync),
+  utimesSync: named(fs.utimesSync),
+  lutimesSync: named(fs.lutimesSync),
+  lstatSync: named(fs.lstatSync),
+  mkdirSync: named(fs.mkdirSync),
+  readdirSync: named(fs.readdirSync),
+  readlinkSync: named(fs.readlinkSync),
+  symlinkSync: named(fs.symlinkSync),
+  linkSync: named(fs.linkSync),
+  renameSync: named(fs.renameSync),
+  unlinkSync: named(fs.unlinkSync),
+  rmdirSync: named(fs.rmdirSync)
+}
+
+function named<F extends (...args: never[]) => unknown>(call: F): F {
+  return ((...args) => {
+    try {
+      return call(...args)
+    } catch (error) {
+      throw nameError(error)
+    }
+  }) as F
+}
 
 /** Writes all of `bytes`. After a short write (full disk) it writes the rest until the error is reported. */
 export function writeFully(disk: Disk, fd: number, bytes: Uint8Array): void {

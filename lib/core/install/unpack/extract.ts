@@ -10,7 +10,7 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ArchiveLimits } from '../../archive/read.js'
 import { freeBytes, isInside } from '../../../base/files.js'
-import { codeOf, messageOf, reasonOf, Refusal } from '../../../base/errors.js'
+import { codeOf, isOutOfInodes, messageOf, reasonOf, Refusal } from '../../../base/errors.js'
 import type { Rights } from '../../proc/identity.js'
 import { formatBytes } from '../../../base/shared/api.js'
 import type { Expected } from '../expected.js'
@@ -250,7 +250,7 @@ async function explain(
 ): Promise<unknown> {
   const refused = curable[codeOf(error)]
   if (error instanceof Refusal || refused === undefined) return error
-  const free = refused === 'no_space' ? await freeBytes(target) : null
+  const free = refused === 'no_space' && !isOutOfInodes(error) ? await freeBytes(target) : null
   const space = free === null ? '' : `, where ${formatBytes(free)} are free`
   const who = rights === null ? '' : ` for the user "${rights.identity.name}"`
   const why = `${reasonOf(error)}${who} in "${target}"${space}`

@@ -10,7 +10,7 @@ import { checkLinks, checkNames, maxLinkBytes, refuse } from '../../archive/name
 import { readIndex } from '../../archive/pack-index.js'
 import { openKept, openKeptFiles } from '../../archive/pack-set.js'
 import { type Archive, type ArchiveLimits, openArchive } from '../../archive/read.js'
-import { isDiskFull, Refusal, sentenceOf } from '../../../base/errors.js'
+import { isDiskFull, Refusal, sentenceOf, spaceCure } from '../../../base/errors.js'
 import { commit } from '../commit.js'
 import { discardFiles, type Disk, sameTimeMs, syncDirectoryAsync } from '../disk.js'
 import { createTargetSync, type SyncFileSystem } from '../durable.js'
@@ -401,7 +401,7 @@ function putBack(
     if (recovery === 'reverted') files.journal.remove()
     return recovery
   } catch (error) {
-    const cure = isDiskFull(error) ? 'Free some space in the target and in the data directory' : 'Mend that'
+    const cure = isDiskFull(error) ? `${spaceCure(error)} in the target and in the data directory` : 'Mend that'
     const sentence = `Cannot put the target back: ${sentenceOf(error)}. ${cure}: the next deployment tries again, and so does the next start`
     throw new Refusal('unavailable', isDiskFull(error) ? 'no_space' : 'write_failed', sentence, { cause })
   }
