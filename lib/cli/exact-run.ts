@@ -38,6 +38,19 @@ export async function showRollback(
   return plan.problem === null ? exitCodes.success : exitCodes.failed
 }
 
+/** Plans an exact way back, and says what it will do. Refuses one that would fail, so that no failed deployment is made. */
+export async function planFirst(
+  ask: (signal: AbortSignal) => Promise<RollbackPlan>,
+  force: boolean,
+  { host, output }: Context
+): Promise<RollbackPlan> {
+  const plan = await withInterrupts(host, ask)
+  if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
+  const lines = rollbackLines(plan, { paint: output.paint, force })
+  for (const line of lines.slice(0, -1)) output.note(line)
+  return plan
+}
+
 /** A rollback, an undo or a repair that is to run. */
 interface Started {
   start(signal: AbortSignal): Promise<Run>
@@ -107,10 +120,7 @@ export async function undoLast(
   const projectId = projectIdOf(context, config)
   const ask = (signal: AbortSignal) => planRun(client, 'POST /api/projects/:id/undo', { id: projectId, force, signal })
   if (options['dry-run']) return showRollback(ask, { json, force }, context)
-  const plan = await withInterrupts(context.host, ask)
-  if (plan.problem !== null) throw new Refusal('conflict', plan.problem.code, plan.problem.message)
-  const lines = rollbackLines(plan, { paint: context.output.paint, force })
-  for (const line of lines.slice(0, -1)) context.output.note(line)
+  const plan = await planFirst(ask, force, context)
   if (!(await isSure('Undo the last deployment'))) return exitCodes.failed
   const undo = {
     start: (signal: AbortSignal) =>

@@ -66,9 +66,9 @@ export function sentenceOf(error: unknown, step: StepName | null): string {
 }
 
 /** Returns the 503 if the data directory has no space left, or any other error unchanged. */
-export function refuseFullDisk(error: unknown): unknown {
+export function refuseFullDisk(error: unknown, what = 'store the upload'): unknown {
   if (!isDiskFull(error)) return error
-  const sentence = `Cannot store the upload: ${reasonOf(error)}. ${spaceCure(error)} in the data directory`
+  const sentence = `Cannot ${what}: ${reasonOf(error)}. ${spaceCure(error)} in the data directory`
   return new Refusal('unavailable', 'disk_full', sentence, { cause: error })
 }
 

@@ -257,7 +257,7 @@ export class Requests {
         discardUpload: async () => {}
       })
     } catch (error) {
-      throw files.packs.has(source.id) ? refuseFullDisk(error) : noArchive(source.id, kind)
+      throw files.packs.has(source.id) ? refuseFullDisk(error, 'begin the deployment') : noArchive(source.id, kind)
     }
   }
 
@@ -322,7 +322,7 @@ export class Requests {
         discardUpload: async () => {}
       })
     } catch (error) {
-      throw refuseFullDisk(error)
+      throw refuseFullDisk(error, 'begin the deployment')
     }
   }
 
@@ -358,7 +358,7 @@ export class Requests {
         discardUpload: async () => {}
       })
     } catch (error) {
-      throw refuseFullDisk(error)
+      throw refuseFullDisk(error, 'begin the deployment')
     }
   }
 

@@ -16,7 +16,7 @@ import {
   adminOptions,
   durationOption
 } from '../common-options.js'
-import { exactOptions, runAndReport, showRollback, undoLast } from '../exact-run.js'
+import { exactOptions, planFirst, runAndReport, showRollback, undoLast } from '../exact-run.js'
 import { messageWords, originWords } from '../terminal/deployments.js'
 import { confirmation } from '../terminal/prompt.js'
 import { relativeTime } from '../terminal/words.js'
@@ -89,13 +89,10 @@ export const commands = {
           : await named(client, to, config.projectId?.value)
       if (why !== null) context.output.note(`Chosen: ${source.id}, ${why}.`)
       if (isDry || exact || force) refuseOlderServer(source)
-      if (isDry) {
-        return showRollback(
-          signal => planRun(client, 'POST /api/deployments/:id/rollback', { id: source.id, mode, force, signal }),
-          { json, force },
-          context
-        )
-      }
+      const ask = (signal: AbortSignal) =>
+        planRun(client, 'POST /api/deployments/:id/rollback', { id: source.id, mode, force, signal })
+      if (isDry) return showRollback(ask, { json, force }, context)
+      if (exact) await planFirst(ask, force, context)
       if (!(await isSure(`Roll back ${describe(source)}`))) return exitCodes.failed
       const given = { env, server, project: operands.projectId, token }
       context.output.note(`Rolling back ${describe(source)}`)

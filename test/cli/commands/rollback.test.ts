@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readFileSync, writeFileSync, existsSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
 import { startServe, type Serving } from '../../support/serve-process.js'
@@ -257,6 +257,17 @@ t.test('undo', async t => {
     t.match(await svc(['rollback', project.id, '--exact', '--yes'], options), { code: 0 })
     t.notOk(existsSync(place('b.txt')))
     t.match(await svc(['rollback', '--to', ids[0], '--exact', '--overlay'], options), { code: 2 })
+  })
+
+  await t.test('what would fail is refused first, as an undo, and makes no failed deployment', async t => {
+    const { project, ids } = await deployed()
+    rmSync(project.deployPath, { recursive: true })
+    for (const words of [['undo'], ['rollback', '--exact', '--to', ids[0]]]) {
+      const [name = '', ...rest] = words
+      t.match(await svc([name, project.id, ...rest, '--yes'], options), { code: 1, stderr: 'No file was changed' })
+    }
+    t.equal((await server.deployments(project.id)).length, ids.length)
+    t.notOk(existsSync(project.deployPath))
   })
 })
 
