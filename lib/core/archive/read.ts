@@ -429,8 +429,20 @@ function explain(error: Error, file: ReadableFile, index?: number): Error {
   const where = index === undefined ? '' : `entry ${index + 1}: `
   if (message.startsWith('strong encryption')) return broken('encrypted_entry', `${where}it is encrypted`, error)
   if (message === 'unexpected EOF') return broken('truncated_zip', `${where}it ends too early`, error)
-  return broken('damaged_zip', `${where}${message}`, error)
+  const [, actual, declared] = /^Invalid comment length\. Expected: (\d+)\. Found: (\d+)/.exec(message) ?? []
+  if (Number(declared) > Number(actual)) return broken('truncated_zip', 'it is incomplete, its comment is cut', error)
+  const [, reason = 'its structure is damaged'] = reasons.find(([begin]) => message.startsWith(begin)) ?? []
+  return broken('damaged_zip', `${where}${reason}`, error)
 }
+
+/** What the messages of yauzl mean, by their beginnings. */
+const reasons: ReadonlyArray<[begin: string, reason: string]> = [
+  ['Invalid comment length', 'bytes follow its end, or its comment looks like one'],
+  ['invalid zip64', 'its ZIP64 end record is not where it should be'],
+  ['invalid central', 'its list of entries is not where its end record says'],
+  ['zip64 extended', 'its ZIP64 sizes are incomplete'],
+  ['extra field', 'an extra field is longer than all of them']
+]
 
 function signatureAt(file: ReadableFile, position: number): number | null {
   const bytes = Buffer.alloc(4)

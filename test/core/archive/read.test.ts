@@ -130,6 +130,24 @@ t.test('refuses broken and hostile archives', async t => {
   for (const [zip, code, what] of cases) t.equal((await refusal(zip)).code, code, what)
 })
 
+t.test('says in words of its own what is broken at the end of a zip', async t => {
+  t.match((await refusal(Buffer.concat([good, Buffer.from('more')]))).message, /: bytes follow its end, or/)
+  t.match((await refusal(makeZip({ entries: [a], comment: 'hello' }).subarray(0, -2))).message, /its comment is cut$/)
+  const said = new Set<string>()
+  for (const zip64 of [false, true]) {
+    const whole = makeZip({ entries: [a], comment: 'hello', zip64 })
+    const changes = [0, 1, 0xff].flatMap(byte =>
+      Array.from(whole, (_, at) => Buffer.from(whole).fill(byte, at, at + 1))
+    )
+    const cuts = Array.from(whole, (_, at) => whole.subarray(0, at))
+    for (const broken of [...changes, ...cuts]) {
+      const { message = '', cause } = await refusal(broken).catch(() => ({ message: '', cause: undefined }))
+      if (cause instanceof Error && message.includes(cause.message)) said.add(message)
+    }
+  }
+  t.strictSame([...said], [])
+})
+
 t.test('names the entry in the message', async t => {
   t.equal(
     (await refusal([{ name: 'x/y', flags: 1 }])).message,
