@@ -68,8 +68,13 @@ export const bulkFields = {
 
 /** Handlers of projects (§4.3), and of the panel's pin, bulk and recent scripts. */
 export function projectHandlers({ projects, bulk, recentScripts, proof }: ApiServices) {
-  const answer = (project: Project, { actor }: ApiRequest, ignored: readonly string[] = []) => {
-    const warnings = ignored.map(name => `The field "${oneLine(name)}" is unknown and was ignored`)
+  const answer = (
+    project: Project,
+    { actor }: ApiRequest,
+    { ignored = [], kept = null }: { ignored?: readonly string[]; kept?: string | null } = {}
+  ) => {
+    const unknown = ignored.map(name => `The field "${oneLine(name)}" is unknown and was ignored`)
+    const warnings = [...unknown, ...(kept === null ? [] : [kept])]
     const answered = { success: true, project: shownProject(project, actor, proof) }
     return json(warnings.length === 0 ? answered : { ...answered, warnings })
   }
@@ -85,7 +90,7 @@ export function projectHandlers({ projects, bulk, recentScripts, proof }: ApiSer
       const { body, ignored } = knownFields(await request.json())
       const fields = readFields(body, newProjectFields)
       const project = await projects.create({ ...fields, categoryId: emptyIsNull(fields.categoryId) }, request.actor)
-      return answer(project, request, ignored)
+      return answer(project, request, { ignored })
     },
 
     get: request => projectReply(shownProject(projects.get(param(request, 'id')), request.actor, proof)),
@@ -96,7 +101,11 @@ export function projectHandlers({ projects, bulk, recentScripts, proof }: ApiSer
       const id = param(request, 'id')
       if (changesCommands(projects.get(id), fields)) proof.check(request.actor.provenAt)
       const patch = { ...fields, categoryId: emptyIsNull(fields.categoryId), seen: expectedTags(request.headers) }
-      return answer(await projects.update(id, patch, request.actor), request, ignored)
+      const project = await projects.update(id, patch, request.actor)
+      return answer(project, request, {
+        ignored,
+        kept: fields.deployPath === undefined ? null : projects.keptPlaces(id)
+      })
     },
 
     remove: async request => {

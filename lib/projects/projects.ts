@@ -28,6 +28,7 @@ import { checkRights } from '../core/proc/identity.js'
 import type { Reader, Store, Transaction } from '../core/store/database.js'
 import { keepReads } from '../core/store/live-memory.js'
 import { deleteDeploymentsOf, deploymentIdsOf, goingDeploymentId } from '../core/store/tables/deployments.js'
+import { listPlacements } from '../core/store/tables/fleet.js'
 import {
   deleteLabel,
   deleteProject,
@@ -46,6 +47,9 @@ import { checkDeployPath } from '../core/install/guard.js'
 import { createTargetPlaces } from '../core/install/overlap.js'
 import { applyToEach } from '../base/async.js'
 import type { CheckHeaders } from './seal.js'
+
+/** Nodes that a warning names. */
+const maxNamedNodes = 3
 
 interface Needs {
   store: Store
@@ -112,6 +116,16 @@ export class Projects {
   /** Refuses: as `create`, 404, 409 if the path would change during a deployment or a maintenance, 412 `changed_since`. */
   async update(id: string, given: ProjectFields & Seen, actor: Actor): Promise<Project> {
     return this.#change(id, given, { actor, mayShareName: false })
+  }
+
+  /** Returns which nodes of a project keep another directory than its own; null: none does. */
+  keptPlaces(id: string): string | null {
+    const { deployPath } = existing(this.#needs.store, id)
+    const others = listPlacements(this.#needs.store, { projectId: id }).filter(each => each.deployPath !== deployPath)
+    if (others.length === 0) return null
+    const named = others.slice(0, maxNamedNodes).map(each => `"${each.nodeName}" keeps "${each.deployPath}"`)
+    const more = others.length > named.length ? `, and ${others.length - named.length} more keep theirs` : ''
+    return `Only nodes on which the project is placed from now on use this directory: ${named.join(', ')}${more}. To move it there: svc fleet unplace, then svc fleet place`
   }
 
   async #change(

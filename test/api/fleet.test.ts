@@ -147,6 +147,12 @@ t.test('a project is placed on nodes with its own directory or another, and remo
       ]
     }
   })
+  const deployPath = `${shop.deployPath}-next`
+  const moved = await client.put(`/api/projects/${shop.id}`, { deployPath })
+  t.match(moved.body.warnings, [
+    `"web-1" keeps "${shop.deployPath}", "web-2" keeps "/srv/other". To move it there: svc fleet`
+  ])
+  t.notMatch((await client.put(`/api/projects/${shop.id}`, { name: 'shop 2' })).body, { warnings: [/./] })
   t.match((await client.patch(path, { remove: ['web-1'] })).body.placements, [{ nodeName: 'web-2' }])
   t.equal((await client.get(path)).body.placements.length, 1)
 })

@@ -71,7 +71,7 @@ export interface ProjectRoutes {
   /**
    * Change a project.
    *
-   * Fields that are absent keep their values.
+   * Fields that are absent keep their values. The nodes of a project keep the directories in which it was placed.
    * @errors not_found changed_since path_taken name_taken deployment_running maintenance_on
    */
   'PUT /api/projects/:id': {
@@ -81,7 +81,7 @@ export interface ProjectRoutes {
     answer: {
       success: true
       project: ShownProject
-      /** Present if fields of the request were ignored: one sentence each. */
+      /** Present if fields of the request were ignored, or nodes keep another directory: one sentence each. */
       warnings?: string[]
     }
   }

@@ -201,8 +201,9 @@ export const commands = {
         throw usage('project', 'The project is missing: give its id or name, or --all')
       const { client } = await openAdmin(context, options)
       const { id } = await findProject(client, operands.project)
-      const { project } = await client.call('PUT /api/projects/:id', { id, body: fields as never })
+      const { project, warnings = [] } = await client.call('PUT /api/projects/:id', { id, body: fields as never })
       refuseIgnored(fields, project)
+      for (const warning of warnings) context.output.note(oneLine(warning))
       context.output.result(
         options.json,
         withMaskedToken(project),

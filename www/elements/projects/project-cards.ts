@@ -44,7 +44,7 @@ export const cards = {
       of('description', { isPlain: true }),
       of('deployPath', {
         part: 'path',
-        hint: 'The next deployment writes its files there. Files of earlier deployments are not moved.'
+        hint: 'The next deployment writes its files there. Files of earlier deployments are not moved, and nodes keep their directories.'
       }),
       [
         of('categoryId', { part: 'category' }),

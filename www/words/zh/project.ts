@@ -143,8 +143,8 @@ export const words: Words = {
   'The file is not text': '文件不是文本',
   'The picture is too large to be shown here': '图片过大，无法在此显示',
   '{reason}. You can download it.': '{reason}。可以下载。',
-  'The next deployment writes its files there. Files of earlier deployments are not moved.':
-    '下一次部署将写入此处，之前部署的文件留在原处。',
+  'The next deployment writes its files there. Files of earlier deployments are not moved, and nodes keep their directories.':
+    '下一次部署将写入此处，之前部署的文件留在原处，节点保留各自的目录。',
   'Its state is shown on the project page. Leave empty if there is none.': '其状态会与项目一同显示。留空表示不绑定。',
   Scripts: '脚本',
   'Copy from last deployment': '从最近一次部署填入',
