@@ -316,6 +316,17 @@ export async function syncTree(directory: string): Promise<void> {
   await syncDirectory(directory)
 }
 
+/** Times of files are that coarse on some file systems, and clocks of servers of files differ. */
+const racyMs = 2000
+
+/**
+ * Whether a file may have changed once more since it was looked at, and still have the same size and time: its time is too
+ * near to that moment. What was read of it then is not kept under them.
+ */
+export function isRacy({ mtimeMs, ctimeMs = 0 }: { mtimeMs: number; ctimeMs?: number }, seenAtMs: number): boolean {
+  return Math.max(mtimeMs, ctimeMs) >= seenAtMs - racyMs
+}
+
 /** Half of the precision of file times in Node. */
 const halfMicrosecondMs = 0.0005
 

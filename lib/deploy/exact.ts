@@ -8,7 +8,7 @@ import { countOf } from '../base/text.js'
 import { Refusal } from '../base/errors.js'
 import { readManifestLines } from '../core/install/manifest.js'
 import { readScripted, withScripted } from '../core/install/scripted-file.js'
-import { readOwnedEntries } from '../core/install/owned-tree.js'
+import { createFilesDigest, isOfReceipt, readOwnedEntries } from '../core/install/owned-tree.js'
 import type { WantedEntry } from '../core/install/ownership.js'
 import type { DeploymentRow } from '../model/deployment.js'
 import type { Project } from '../model/project.js'
@@ -31,7 +31,10 @@ import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 import type { ExactChange } from './ownership.js'
 import { compareTreePaths } from '../base/shared/tree-text.js'
-import type { OwnedEntry } from '../model/manifest.js'
+import type { ManifestLine, OwnedEntry } from '../model/manifest.js'
+import type { ReceiptFiles } from '../model/receipt.js'
+import { readReceipt } from '../core/proof/receipt.js'
+import { findReceipt } from '../core/store/tables/receipts.js'
 import type { Trees } from './trees.js'
 import type { Verifier } from './verify.js'
 
@@ -133,7 +136,7 @@ export async function exactState(
   if (owned.baseline === 'building') throw treeNotReady()
   const entries = owned.baseline === 'owned' ? readOwnedEntries(await owned.contents()) : noEntries()
   const state = await exactStateOf(
-    range.undone.map(placement => undoneOf(files, placement)),
+    range.undone.map(placement => undoneOf({ store, files }, placement)),
     entries,
     goal.undoOf === null ? upToGoal({ store, files }, project, goal) : []
   )
@@ -180,21 +183,44 @@ function upToGoal({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, project
         placed <= goal.placed && target === project.deployPath && existsSync(files.manifest(id))
     )
     .slice(0, maxGoalManifests)
-    .map(placement => undoneOf(files, placement))
+    .map(placement => undoneOf({ store, files }, placement))
     .reverse()
 }
 
 async function* noEntries(): AsyncGenerator<never> {}
 
-function undoneOf(files: DeployFiles, { id, fileCount }: Placement): Undone {
+/** Returns what the receipt of a deployment says about its manifest; null: this server made none. */
+export function filesOfReceipt(db: Reader, deployId: string): ReceiptFiles | null {
+  const receipt = findReceipt(db, deployId)
+  return receipt == null || receipt.isImported ? null : readReceipt(receipt.text).receipt.files
+}
+
+/** Yields the lines of a manifest. Refuses (`conflict`, not_exact) at their end if the receipt says something else. */
+async function* asInReceipt(
+  lines: AsyncIterable<ManifestLine>,
+  told: ReceiptFiles | null,
+  id: string
+): AsyncGenerator<ManifestLine> {
+  if (told === null) return yield* lines
+  const digest = createFilesDigest()
+  for await (const line of lines) {
+    digest.add(line)
+    yield line
+  }
+  if (!isOfReceipt(digest.end(), told)) throw notExactRefusal(id, 'its list of files contradicts its receipt')
+}
+
+function undoneOf({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, { id, fileCount }: Placement): Undone {
   const path = files.manifest(id)
   return {
     id,
     async *lines() {
       if (!existsSync(path)) throw notExactRefusal(id, 'the list of its files has been removed')
       try {
-        yield* withScripted(readManifestLines(path, fileCount ?? 0), readScripted(files.scripted(id)), id)
+        const lines = asInReceipt(readManifestLines(path, fileCount ?? 0), filesOfReceipt(store, id), id)
+        yield* withScripted(lines, readScripted(files.scripted(id)), id)
       } catch (error) {
+        if (error instanceof Refusal && error.code === 'not_exact') throw error
         if (error instanceof Refusal) throw notExactRefusal(id, 'the list of its files is damaged')
         throw error
       }

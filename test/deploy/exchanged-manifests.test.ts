@@ -2,6 +2,7 @@
 import { copyFileSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { createServerKey } from '../../lib/core/audit/signed-note.js'
 import { stageChanges } from '../support/changes-stage.js'
 import { admin } from '../support/deploy-stage.js'
 
@@ -97,5 +98,38 @@ t.test('a tree that is made again of an exchanged manifest is refused, until tha
     rmSync(manifestOf(ids[3] as string))
     await verify()
     t.equal((await stage.deploy(project, filesOf(5))).status, 'success')
+  }
+})
+
+t.test('manifests of ways back that are exchanged with each other are told by their receipts', async t => {
+  const receipts = { key: createServerKey(t.testdir()), version: '1' }
+  const { stage, send } = await stageChanges(t, { receipts })
+  const { deployer, values, home } = stage
+  values.durable_targets = false
+  const manifestOf = (id: string): string => join(home.deployments, `${id}.manifest`)
+  const copy = (from: string, to: string): void => copyFileSync(from, to)
+  for (const [one, other] of [
+    [0, 1],
+    [1, 2]
+  ] as const) {
+    const project = await stage.addProject({ policy: { prune: 'managed' } })
+    const first = (await stage.deploy(project, filesOf(1))).id
+    for (const release of [2, 3]) await send(project, filesOf(release))
+    const undo = async () => await (await deployer.undo(project.id, { actor: admin })).finished
+    const back = async () => await (await deployer.rollback(first, { mode: 'exact', actor: admin })).finished
+    const ways = [await undo(), await undo(), await undo()].map(({ id }) => id)
+    for (const id of ways) await deployer.receipt(id)
+    t.equal(releaseIn(project.deployPath), 2)
+    const [a, b] = [manifestOf(ways[one] as string), manifestOf(ways[other] as string)]
+    const spare = join(home.directory, 'spare')
+    const exchange = (): void => (copy(a, spare), copy(b, a), copy(spare, b))
+    exchange()
+    t.match(await back(), { status: 'failed', errorMessage: /contradicts/ })
+    rmSync(join(home.directory, 'trees', `${project.id}.tree`))
+    t.match(await deployer.ownedTree(project.id).catch((error: Error) => error), { code: 'torn_manifest' })
+    t.equal(releaseIn(project.deployPath), 2, 'nothing was changed')
+    exchange()
+    t.match(await back(), { status: 'success' })
+    t.equal(releaseIn(project.deployPath), 1)
   }
 })

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import type { KeptBase } from '../../lib/model/access.js'
 import type { DeployRequest } from '../../lib/deploy/requests.js'
 import type { Deployer } from '../../lib/deploy/deployer.js'
+import type { DeployNeeds } from '../../lib/deploy/needs.js'
 import type { DeploymentRow } from '../../lib/model/deployment.js'
 import type { Project } from '../../lib/model/project.js'
 import { admin, deployStage, never } from './deploy-stage.js'
@@ -40,8 +41,8 @@ export async function sendChanges(
 }
 
 /** A project, and pushes of what has changed since its kept releases. */
-export async function stageChanges(t: Test) {
-  const stage = await deployStage(t)
+export async function stageChanges(t: Test, more: Partial<DeployNeeds> = {}) {
+  const stage = await deployStage(t, undefined, {}, more)
   const shop = await stage.addProject({ name: 'shop', deployPath: join(stage.directory, 'shop') })
   const send = (project: Project, files: Record<string, string>, base?: KeptBase | null) =>
     sendChanges(stage.deployer, project, files, base === undefined ? undefined : base)

@@ -16,7 +16,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { makeDirectories, replaceFile } from '../../base/files.js'
+import { isRacy, makeDirectories, replaceFile } from '../../base/files.js'
 import { locateHome } from '../../base/config/home.js'
 import { sha256 } from '../../base/digests.js'
 import { compareTreePaths } from '../../base/shared/tree-text.js'
@@ -60,8 +60,6 @@ export const emptyIndex: PushIndex = {
 const manyFiles = 100
 /** Length of the text that is written at a time. */
 const pieceLength = 256 * 1024
-/** Times of files are that coarse on some file systems, and clocks of servers of files differ. */
-const racyMs = 2000
 const format = 'svc-index 1'
 
 interface Head {
@@ -102,8 +100,8 @@ export async function readIndex(path: string): Promise<PushIndex> {
       return entriesOf()
     },
     known(source) {
-      const isOld = Math.max(source.mtimeMs, source.seen?.ctimeMs ?? 0) < walkedMs - racyMs
-      const digest = isOld ? digestOf(source) : undefined
+      const { mtimeMs, seen } = source
+      const digest = isRacy({ mtimeMs, ctimeMs: seen?.ctimeMs ?? 0 }, walkedMs) ? undefined : digestOf(source)
       if (digest === undefined) unknown++
       return digest
     },

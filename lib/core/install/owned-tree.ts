@@ -369,8 +369,8 @@ export interface FoldedManifest {
   fileCount: number
   /** The times of the last changes of its files, in its order (`changeTimes`); absent: none is known. */
   ctimes?: Float64Array | undefined
-  /** The digests of all releases, and that of its own; absent: it is believed. */
-  digests?: { own: string | undefined; all: ReadonlySet<string> }
+  /** The digests of all releases, that of its own, and what its receipt says; absent: it is believed. */
+  digests?: { own: string | undefined; all: ReadonlySet<string>; files: ReceiptFiles | null }
 }
 
 /** What to do with a tree, as plain data. */
@@ -423,25 +423,44 @@ function createList() {
   }
 }
 
+/** Digests the lines of a manifest as a receipt does. */
+export function createFilesDigest() {
+  const [added, changed, removed] = [createList(), createList(), createList()]
+  let placed = 0
+  return {
+    add(line: ManifestLine): void {
+      if (isRemovedFile(line)) removed.add(`${line.removed}\n`)
+      if (!('path' in line)) return
+      placed++
+      if (line.before === null) added.add(sumOf(line))
+      else if (isChanged(line)) changed.add(sumOf(line))
+    },
+    end: (): ReceiptFiles => ({ placed, added: added.end(), changed: changed.end(), removed: removed.end() })
+  }
+}
+
+function sumOf({ sha256, path }: { sha256: string; path: string }): string {
+  return `${sha256}  ${path}\n`
+}
+
+/** Whether what was digested is what a receipt says. */
+export function isOfReceipt(found: ReceiptFiles, told: ReceiptFiles): boolean {
+  const isSame = (key: 'added' | 'changed' | 'removed'): boolean => found[key].sha256 === told[key].sha256
+  return found.placed === told.placed && isSame('added') && isSame('changed') && isSame('removed')
+}
+
 /** Returns what a receipt says about a manifest. Refuses 409 `torn_manifest`. */
 export async function digestManifest({ path, fileCount, treeSha256 }: DigestTask): Promise<DigestedManifest> {
-  const [added, changed, removed, contents] = [createList(), createList(), createList(), createList()]
-  const tree = createTreeDigest()
-  let placed = 0
+  const [files, contents, tree] = [createFilesDigest(), createList(), createTreeDigest()]
   for await (const line of readManifestLines(path, fileCount)) {
-    if (isRemovedFile(line)) removed.add(`${line.removed}\n`)
+    files.add(line)
     if (!('path' in line)) continue
-    placed++
-    const sum = `${line.sha256}  ${line.path}\n`
-    if (line.before === null) added.add(sum)
-    else if (isChanged(line)) changed.add(sum)
-    if ((line.mode & typeBits) === fileType) contents.add(sum)
+    if ((line.mode & typeBits) === fileType) contents.add(sumOf(line))
     tree.add(line)
   }
   // A way back and a repair put only a part of a release in place.
   const isWhole = tree.end() === treeSha256
-  const files = { placed, added: added.end(), changed: changed.end(), removed: removed.end() }
-  return { files, dirHash: isWhole ? contents.end().sha256 : null }
+  return { files: files.end(), dirHash: isWhole ? contents.end().sha256 : null }
 }
 
 const typeBits = 0o170000
@@ -477,11 +496,13 @@ async function* foldedLines(
 ): AsyncGenerator<TimedLine> {
   if (!existsSync(path)) return
   const older: ManifestLine[] = []
-  const digest = createTreeDigest()
+  const [digest, files] = [createTreeDigest(), createFilesDigest()]
   let file = 0
+  let isTorn = false
   try {
     for await (const line of readManifestLines(path, fileCount)) {
       if (digests !== undefined && 'path' in line) digest.add(line)
+      if (digests?.files != null) files.add(line)
       // Manifests of earlier versions have another order and no times.
       const ctimeMs = 'path' in line ? (ctimes?.[file++] ?? Number.NaN) : Number.NaN
       if ('path' in line && line.mtimeMs === undefined) older.push(line)
@@ -490,16 +511,19 @@ async function* foldedLines(
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     torn.push({ deployId, reason: error.message })
+    isTorn = true
   }
   const found = digest.end()
   if (found !== digests?.own && digests?.all.has(found)) throw otherRelease(deployId, path)
+  // A way back is no release: only its receipt says what its list was.
+  if (!isTorn && digests?.files != null && !isOfReceipt(files.end(), digests.files)) throw otherRelease(deployId, path)
   yield* older.sort((a, b) => compareTreePaths(pathOfLine(a), pathOfLine(b)))
 }
 
 /** A tree of it would mix releases, and a way back by that tree would remove files of one and keep those of the other. */
 function otherRelease(deployId: string, path: string): Refusal {
   const sentence =
-    `The list of files of deployment ${deployId} contradicts its record: it is that of another release. ` +
+    `The list of files of deployment ${deployId} contradicts its record: it is that of another deployment. ` +
     `Restore the data directory from a backup, or remove "${path}": svc then owns fewer of the files in the target`
   return new Refusal('conflict', 'torn_manifest', sentence)
 }

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { renameSync, writeFileSync } from 'node:fs'
+import { renameSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import {
@@ -54,8 +54,11 @@ function stageOf(t: Test, maxBytes?: number) {
   const directory = t.testdir({})
   const inflated = createInflatedFiles({ tmp: directory, maxBytes })
   t.teardown(() => inflated.close())
-  const write = (name: string, text: string | Buffer): void =>
+  /** Writes a file of long ago: what was written just now is not kept. */
+  const write = (name: string, text: string | Buffer, seconds = 1e9): void => {
     writeFileSync(join(directory, name), typeof text === 'string' ? gzipSync(text) : text)
+    utimesSync(join(directory, name), seconds, seconds)
+  }
   async function opened(name: string) {
     const log = await openLog(join(directory, name))
     t.teardown(() => log.handle.close())
@@ -87,6 +90,18 @@ t.test('decompresses a file once for all users, and keeps it after they have lef
   t.equal(third.handle, second.handle, 'the file is kept')
   write('a.gz', 'another, which is longer\n')
   t.not((await acquire('a.gz')).handle, third.handle, 'a changed file is decompressed again')
+})
+
+t.test('does not keep a file that may change once more without another size or time', async t => {
+  const { acquire, write } = stageOf(t)
+  const seconds = Date.now() / 1000
+  for (const text of ['one\n', 'two\n']) {
+    write('a.gz', text, seconds)
+    const { handle, reach, release } = await acquire('a.gz')
+    await reach(Infinity)
+    t.equal((await handle.read(Buffer.alloc(4), 0, 4, 0)).buffer.toString(), text)
+    release()
+  }
 })
 
 t.test('keeps the four most recently used of the unused files', async t => {
