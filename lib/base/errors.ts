@@ -101,6 +101,9 @@ const unknownIssuer =
   'its certificate is signed by an unknown authority (start svc with NODE_EXTRA_CA_CERTS=<file> to trust it; for ' +
   'notifications, checks and telemetry, the setting outgoing_ca names a file)'
 
+/** Stands for ENOSPC without a free inode: the system has one name for both. */
+const outOfInodes = 'inodes'
+
 /** The usual words for each name, also of errors of TLS. A message continues with what to do. */
 const words: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
@@ -153,7 +156,8 @@ const words: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
   ESTALE: 'stale file handle',
   ETIMEDOUT: 'timed out',
-  EXDEV: 'cross-device link'
+  EXDEV: 'cross-device link',
+  [outOfInodes]: 'no inodes left on device'
 }
 
 /** Names that are missing from Node's constants. EUCLEAN is Linux's name for a damaged file system. */
@@ -186,8 +190,7 @@ export function messageOf(error: unknown): string {
  * message.
  */
 export function reasonOf(error: unknown): string {
-  const code = codeOf(error)
-  if (code === 'ENOSPC' && isOutOfInodes(error)) return noInodes
+  const code = codeOf(error) === 'ENOSPC' && isOutOfInodes(error) ? outOfInodes : codeOf(error)
   return words[code] ?? described(error)?.[1] ?? ((error as SystemError)?.message || code || String(error))
 }
 
@@ -244,7 +247,7 @@ export function isDiskFull(error: unknown): boolean {
 }
 
 /** What ENOSPC means where the file system has space, and no room for another name. */
-export const noInodes = 'no inodes left on device'
+export const noInodes = words[outOfInodes] as string
 
 /** Whether a call failed with ENOSPC because the file system of its path has no free inode. `nameError` (files.ts) notes it. */
 export function isOutOfInodes(error: unknown): boolean {
