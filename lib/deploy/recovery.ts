@@ -307,6 +307,8 @@ export function createResume({ clock, files, live, queue, runner, log, copies }:
   return async (row: DeploymentRow, failure?: { sentence: string; note: string }): Promise<void> => {
     const what = failure === undefined ? 'the deployment continues' : `the deployment has failed${failure.note}`
     const run = await takeUp(row, what, { clock, files, live, copies })
+    // Before its turn, too: who reverts it now is not told that it is not held.
+    run.isHeld = failure === undefined && row.heldFor !== null
     const planned = {
       row: { ...row, steps: row.steps.flatMap(step => endedStep(step, clock.now())) },
       live: run,

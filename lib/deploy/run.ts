@@ -153,7 +153,8 @@ export class Runner {
   /** Continues a deployment that was held, or that an end of the server interrupted. */
   async #goOn({ row, live, failure, resumedFrom = row }: Planned, run: PipelineRun): Promise<void> {
     if (failure !== undefined) return resumePipeline(run, { at: 'failure', error: new StepFailure(failure) })
-    await this.#needs.targets.hold(row.id, run.stage.target, { signal: live.signal })
+    // Also if it was cancelled meanwhile: its files are in place, and are put back.
+    await this.#needs.targets.hold(row.id, run.stage.target, { signal: live.forced })
     const isReverting = openState(this.#needs.home, row.id) === 'reverting'
     const reason = isReverting ? (row.revertReason ?? 'restart') : restartReason(resumedFrom, this.#needs.clock.now())
     if (reason === null) await resumePipeline(run, { at: phaseOf(resumedFrom) })

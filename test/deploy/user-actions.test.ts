@@ -8,7 +8,7 @@ import { isRunning } from '../support/processes.js'
 import { inTime, until } from '../support/until.js'
 import { deploySays } from '../support/sentences/deploy.js'
 import { matching } from '../support/sentences/matching.js'
-import { contentsOf } from '../support/held.js'
+import { contentsOf, leftIn, pushWaiting } from '../support/held.js'
 import { type PolicyChanges, defaultApproval } from '../../lib/model/policy.js'
 import type { Actor } from '../../lib/model/audit.js'
 import { insertLock } from '../../lib/core/store/tables/projects.js'
@@ -388,4 +388,19 @@ t.test('an archive that was exchanged is not what was approved', async t => {
   await approve(stage, run.deployId)
   t.match(await run.finished, { status: 'failed', errorMessage: /not the one that was approved/ })
   t.notOk(existsSync(shop.deployPath))
+})
+
+t.test('a held deployment can be reverted and cancelled in the first moment after a restart', async t => {
+  for (const act of ['revert', 'cancel'] as const) {
+    let stage = await deployStage(t)
+    const project = await stage.addProject()
+    await stage.deploy(project, { 'a.txt': 'one' })
+    const id = await pushWaiting(stage, project, { files: { 'a.txt': 'two' } })
+    await stage.deployer.stop({ wait: false })
+    stage = await stage.restart()
+    const row = await stage.deployer[act](id, admin)
+    t.match(row, { status: 'failed', revertReason: 'operator', revertedAt: /Z$/ }, act)
+    t.equal(await contentsOf(project), 'one', act)
+    t.strictSame(await leftIn(stage, project), [], act)
+  }
 })
