@@ -190,7 +190,7 @@ export function messageOf(error: unknown): string {
  * message.
  */
 export function reasonOf(error: unknown): string {
-  const code = codeOf(error) === 'ENOSPC' && isOutOfInodes(error) ? outOfInodes : codeOf(error)
+  const code = isOutOfInodes(error) ? outOfInodes : codeOf(error)
   return words[code] ?? described(error)?.[1] ?? ((error as SystemError)?.message || code || String(error))
 }
 
@@ -252,6 +252,7 @@ export const noInodes = words[outOfInodes] as string
 /** Whether a call failed with ENOSPC because the file system of its path has no free inode. `nameError` (files.ts) notes it. */
 export function isOutOfInodes(error: unknown): boolean {
   const { message = '', path = '' } = (error as SystemError) ?? {}
+  if (codeOf(error) !== 'ENOSPC') return false
   if (message.includes(noInodes)) return true
   // A write has no path, and needs no inode.
   if (path === '' || typeof fs.statfsSync !== 'function') return false
@@ -265,7 +266,7 @@ export function isOutOfInodes(error: unknown): boolean {
 
 /** Returns what to do about a full disk, as the beginning of a sentence. */
 export function spaceCure(error: unknown): string {
-  return codeOf(error) === 'ENOSPC' && isOutOfInodes(error) ? 'Remove some files' : 'Free some space'
+  return isOutOfInodes(error) ? 'Remove some files' : 'Free some space'
 }
 
 /** Whether TLS refused the other side, its certificate or ours: every later attempt fails until somebody changes something. */

@@ -1,5 +1,5 @@
 import { oneLine } from '../base/text.js'
-import { hasCode, isDenied, isDiskFull, messageOf, reasonOf, Refusal, spaceCure } from '../base/errors.js'
+import { hasCode, isDenied, isDiskFull, isOutOfInodes, messageOf, reasonOf, Refusal, spaceCure } from '../base/errors.js'
 import type { RevertReason, StepName } from '../model/deployment.js'
 
 /** The reason for stopping a run. Its signal aborts with this error. */
@@ -74,7 +74,8 @@ export function refuseFullDisk(error: unknown, what = 'store the upload'): unkno
 
 function explain(error: NodeJS.ErrnoException): string {
   const where = error.path === undefined ? '' : ` at "${error.path}"`
-  if (isDiskFull(error)) return `${reasonOf(error)}${where}. ${spaceCure(error)} and deploy again`
+  if (isOutOfInodes(error)) return `${reasonOf(error)}${where}. Remove some files and deploy again`
+  if (isDiskFull(error)) return `${reasonOf(error)}${where}. Free some space and deploy again`
   if (isDenied(error) || hasCode(error, 'EROFS')) return `${reasonOf(error)}${where}`
   return messageOf(error) || String(error)
 }

@@ -107,7 +107,7 @@ t.test('a revert that brings nothing back, because the target was emptied, is st
     { a: '2', 'd/b': '2' }
   ])
   for (const path of ['a', 'd']) rmSync(place(path), { recursive: true })
-  t.match(await revert(needs, placing), { answer: 'stuck', error: /Nothing was changed: .* not there any more/ })
+  t.match(await revert(needs, placing), { answer: 'stuck', error: /No file was changed: .* not there any more/ })
   t.notOk(existsSync(place('a')))
   t.same(placedBy(needs.store, placing), ['dep_2'], 'the release is still the one of the target')
 })
