@@ -24,6 +24,10 @@ import {
 } from '../model/manifest.js'
 import { compareTreePaths } from '../base/shared/tree-text.js'
 import { readScripted } from '../core/install/scripted-file.js'
+import { readReceipt } from '../core/proof/receipt.js'
+import type { Reader } from '../core/store/database.js'
+import { findReceipt } from '../core/store/tables/receipts.js'
+import type { ReceiptFiles } from '../model/receipt.js'
 import type { DeployFiles } from './files.js'
 
 /** Where the contents of an entry are. */
@@ -179,6 +183,12 @@ export function notExactRefusal(deployId: string, why: string): Refusal {
     `Cannot go back exactly: the changes of deployment ${deployId} cannot be undone, because ${why}. ` +
     '"svc rollback --overlay" puts the files of an archive over the others'
   return new Refusal('conflict', 'not_exact', sentence)
+}
+
+/** Returns what the receipt of a deployment says about its manifest; null: this server made none. */
+export function filesOfReceipt(db: Reader, deployId: string): ReceiptFiles | null {
+  const receipt = findReceipt(db, deployId)
+  return receipt == null || receipt.isImported ? null : readReceipt(receipt.text).receipt.files
 }
 
 /* Manifests that belong together agree about each path. One that was exchanged does not. */

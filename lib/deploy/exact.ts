@@ -20,6 +20,7 @@ import {
   type ContentSource,
   type ExactState,
   exactStateOf,
+  filesOfReceipt,
   findScripted,
   notExactRefusal,
   hasSource,
@@ -33,8 +34,6 @@ import type { ExactChange } from './ownership.js'
 import { compareTreePaths } from '../base/shared/tree-text.js'
 import type { ManifestLine, OwnedEntry } from '../model/manifest.js'
 import type { ReceiptFiles } from '../model/receipt.js'
-import { readReceipt } from '../core/proof/receipt.js'
-import { findReceipt } from '../core/store/tables/receipts.js'
 import type { Trees } from './trees.js'
 import type { Verifier } from './verify.js'
 
@@ -188,12 +187,6 @@ function upToGoal({ store, files }: Pick<ExactNeeds, 'store' | 'files'>, project
 }
 
 async function* noEntries(): AsyncGenerator<never> {}
-
-/** Returns what the receipt of a deployment says about its manifest; null: this server made none. */
-export function filesOfReceipt(db: Reader, deployId: string): ReceiptFiles | null {
-  const receipt = findReceipt(db, deployId)
-  return receipt == null || receipt.isImported ? null : readReceipt(receipt.text).receipt.files
-}
 
 /** Yields the lines of a manifest. Refuses (`conflict`, not_exact) at their end if the receipt says something else. */
 async function* asInReceipt(

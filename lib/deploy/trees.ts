@@ -36,7 +36,7 @@ import { isLink } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow, TreeSummary } from '../model/plan.js'
 import { linkMode } from '../base/shared/tree-text.js'
-import { filesOfReceipt } from './exact.js'
+import { filesOfReceipt } from './exact-state.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
 
