@@ -507,8 +507,7 @@ export function nameError(error: unknown): unknown {
     failed[key] = path
     failed.message = failed.message.replace(`'${given}'`, `'${path}'`)
   }
-  if (isOutOfInodes(failed))
-    failed.message = failed.message.replace('no space left on device', noInodes)
+  if (isOutOfInodes(failed)) failed.message = failed.message.replace('no space left on device', noInodes)
   if (failed.message !== before) failed.stack = failed.stack?.replace(before, failed.message)
   return failed
 }

@@ -1,5 +1,14 @@
 import { oneLine } from '../base/text.js'
-import { hasCode, isDenied, isDiskFull, isOutOfInodes, messageOf, reasonOf, Refusal, spaceCure } from '../base/errors.js'
+import {
+  hasCode,
+  isDenied,
+  isDiskFull,
+  isOutOfInodes,
+  messageOf,
+  reasonOf,
+  Refusal,
+  spaceCure
+} from '../base/errors.js'
 import type { RevertReason, StepName } from '../model/deployment.js'
 
 /** The reason for stopping a run. Its signal aborts with this error. */
