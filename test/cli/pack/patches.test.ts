@@ -1,18 +1,33 @@
 import t, { type Test } from 'tap'
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync
+} from 'node:fs'
 import { once } from 'node:events'
 import { createServer, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../../../lib/base/digests.js'
 import { compareWithBase } from '../../../lib/base/shared/tree-delta.js'
 import { makePatches } from '../../../lib/cli/pack/patches.js'
 import { maxPatchBytes, maxSummedFiles } from '../../../lib/core/archive/patch.js'
 import type { ZipSource } from '../../../lib/core/archive/source.js'
+import { findIdentity, maySwitchUser } from '../../../lib/core/proc/identity.js'
 import { leb, patched, sumsOf } from '../../support/patched.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { until } from '../../support/until.js'
 import { snapshot } from '../../support/tree.js'
 
 const { signal } = new AbortController()
@@ -133,10 +148,9 @@ t.test('a file that becomes shorter meanwhile is refused by its name', async t =
 })
 
 /** A project whose files are large enough that differences within them pay. */
-async function stagePush(t: Test) {
-  const cwd = t.testdir({ dist: {}, target: {} })
+async function stagePush(t: Test, cwd = t.testdir({ dist: {}, target: {} }), fields: object = {}) {
   const serve = await startServe(t, cwd)
-  const project = await serve.createProject({ name: 'shop', deployPath: join(cwd, 'target') })
+  const project = await serve.createProject({ name: 'shop', deployPath: join(cwd, 'target'), ...fields })
   const config = { serverUrl: serve.url, projectId: project.id, outputDir: 'dist' }
   writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify(config))
   const place = (name: string): string => join(cwd, 'dist', name)
@@ -150,8 +164,14 @@ async function stagePush(t: Test) {
     return { code, said: stdout + stderr }
   }
   const newest = async () => (await serve.deployments(project.id))[0]
-  const isDeployed = () => t.strictSame(snapshot(join(cwd, 'target')), snapshot(join(cwd, 'dist')))
-  return { cwd, serve, project, place, push, newest, isDeployed }
+  // What is held, or just recorded, has a staging directory.
+  const files = (name: string) => snapshot(join(cwd, name)).filter(line => !line.startsWith('.svc-'))
+  const isDeployed = () => t.strictSame(files('target'), files('dist'))
+  const call = async (...words: string[]) => {
+    const { code, stdout, stderr } = await svc(words, { cwd, env: { ...env, SVC_TOKEN: serve.adminToken } })
+    return { code, said: stdout + stderr }
+  }
+  return { cwd, env, serve, project, place, push, call, newest, isDeployed }
 }
 
 t.test('a push sends differences within files, with and without an index', async t => {
@@ -177,6 +197,114 @@ t.test('a release of which everything has changed a little is not sent whole', a
   await push()
   for (let n = 0; n < 8; n++) appendFileSync(place(`${n}.bin`), 'more')
   t.match(await push(), { code: 0, said: /Packed 8 files, 781 KB into \d+ B.* \(8 as differences, 0 other files/ })
+  isDeployed()
+})
+
+const came = { code: 0, said: /→ 1 of 8 files came \(1 as difference/ }
+
+t.test(
+  'differences go into files of another user',
+  { skip: !maySwitchUser() && 'only root changes users' },
+  async t => {
+    const cwd = mkdtempSync(join(tmpdir(), 'svc-patches-'))
+    t.teardown(() => rmSync(cwd, { recursive: true, force: true }))
+    chmodSync(cwd, 0o755)
+    for (const name of ['dist', 'target']) mkdirSync(join(cwd, name))
+    const { uid, gid } = await findIdentity('daemon')
+    chownSync(join(cwd, 'target'), uid, gid)
+    chmodSync(join(cwd, 'target'), 0o700)
+    const { place, push, call, isDeployed } = await stagePush(t, cwd, { runAs: 'daemon' })
+    await push()
+    const first = snapshot(join(cwd, 'target'))
+    appendFileSync(place('3.bin'), 'more')
+    t.match(await push(), came)
+    isDeployed()
+    t.match(statSync(join(cwd, 'target/3.bin')), { uid, gid })
+    t.match(await call('undo', 'shop', '--yes'), { code: 0 })
+    t.strictSame(snapshot(join(cwd, 'target')), first)
+  }
+)
+
+t.test('differences are held, reverted, confirmed and rolled back to like whole files', async t => {
+  const { cwd, place, push, call, newest, isDeployed } = await stagePush(t)
+  await push()
+  const target = join(cwd, 'target')
+  const first = snapshot(target)
+  appendFileSync(place('3.bin'), 'more')
+  /** Pushes what has to be confirmed, and answers it. */
+  const held = async (answer: 'confirm' | 'revert') => {
+    const pushing = push('--confirm', '10m')
+    const { id } = await until(async () => (await newest())?.heldFor === 'confirm' && (await newest()))
+    isDeployed()
+    t.match(await call(answer, id), { code: 0 })
+    return await pushing
+  }
+  t.match(await held('revert'), { ...came, code: 1 })
+  t.strictSame(snapshot(target), first)
+  t.match(await held('confirm'), { code: 0, said: /→ 0 of 8 files came/ }, 'the archive of what was reverted is kept')
+  const second = await newest()
+  isDeployed()
+  appendFileSync(place('5.bin'), 'more')
+  t.match(await push(), came)
+  t.match(await call('rollback', 'shop', '--to', String(second?.id), '--yes'), { code: 0 })
+  appendFileSync(place('5.bin'), 'and more')
+  t.match(await push(), came)
+  isDeployed()
+})
+
+t.test('differences are signed as the release that they make', async t => {
+  const { cwd, env, serve, project, place, push, call, isDeployed } = await stagePush(t)
+  await push()
+  const keys = mkdtempSync(join(tmpdir(), 'svc-keys-'))
+  t.teardown(() => rmSync(keys, { recursive: true }))
+  const key = join(keys, 'ana')
+  t.match(await call('keys', 'generate', key), { code: 0 })
+  t.match(await call('keys', 'trust', `${key}.pub`, '--name', 'ana'), { code: 0 })
+  await serve.changeProject(project.id, { policy: { signatures: { require: 'refuse' } } })
+  appendFileSync(place('3.bin'), 'more')
+  const before = snapshot(join(cwd, 'target'))
+  t.match(await push(), { code: 1, said: /sign/ })
+  t.strictSame(snapshot(join(cwd, 'target')), before)
+  t.match(await push('--sign-key', key), came)
+  isDeployed()
+  t.match(await call('verify', 'shop'), { code: 0 })
+
+  // A named token that may do nothing else.
+  const { said } = await call('token', 'create', 'ci', '--role', 'deployer', '--project', 'shop', '--json')
+  env.SVC_DEPLOY_TOKEN = JSON.parse(said).token
+  appendFileSync(place('4.bin'), 'more')
+  t.match(await push('--sign-key', key), came)
+  isDeployed()
+  await serve.createProject({ name: 'other', deployPath: join(cwd, 'other') })
+  t.match(await push('--sign-key', key, '--project', 'other'), { code: 1 })
+})
+
+t.test('differences come in pieces after an attempt that was cut', async t => {
+  const { serve, place, push, newest, isDeployed } = await stagePush(t)
+  await push()
+  const asked: string[] = []
+  const proxy = createServer((near, answer): unknown => {
+    const { method, headers } = near
+    const what = `${method} ${near.url?.split('?')[0]}`
+    if (near.url?.startsWith('/api/deploy/upload') && !asked.includes(what))
+      return asked.push(what), near.socket.destroy()
+    asked.push(what)
+    return near.pipe(
+      request(serve.url + near.url, { method, headers }, from =>
+        from.pipe(answer.writeHead(from.statusCode ?? 0, from.headers))
+      )
+    )
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => proxy.close().closeAllConnections())
+  for (let n = 0; n < 8; n++) appendFileSync(place(`${n}.bin`), randomBytes(4000))
+  const { code, said } = await push('--server', `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+  t.match({ code, said }, { code: 0, said: /8 of 8 files came \(8 as differences\)/ })
+  t.ok(
+    asked.some(what => what.startsWith('PATCH /api/uploads/')),
+    asked.join()
+  )
+  t.match(await newest(), { status: 'success', reusedFrom: /^dep_/ })
   isDeployed()
 })
 
