@@ -1,5 +1,4 @@
-import * as fs from 'node:fs'
-import { constants, type Stats } from 'node:fs'
+import fs, { constants, type Stats } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 import { readFile } from 'node:fs/promises'
 import { fileSeconds, nameError } from '../../base/files.js'
@@ -43,36 +42,45 @@ export type Disk = Pick<
   | 'fdatasync'
 >
 
+/** The calls that take a path, or two. */
+const callsWithPath = [
+  'openSync',
+  'chmodSync',
+  'lchownSync',
+  'utimesSync',
+  'lutimesSync',
+  'lstatSync',
+  'mkdirSync',
+  'readdirSync',
+  'readlinkSync',
+  'symlinkSync',
+  'linkSync',
+  'renameSync',
+  'unlinkSync',
+  'rmdirSync'
+] as const satisfies ReadonlyArray<keyof Disk>
+
+/** Errors that callers expect, and show to nobody: a name is there, or it is not. */
+const expected: ReadonlySet<unknown> = new Set(['ENOENT', 'EEXIST', 'ENOTDIR', 'ENOTEMPTY'])
+
 /**
  * The real file system. A call names an entry of a held directory by its descriptor (held.ts), which is closed when somebody
  * reads the error: so it gets the path of that entry here.
  */
 export const disk: Disk = {
   ...fs,
-  openSync: named(fs.openSync),
-  chmodSync: named(fs.chmodSync),
-  lchownSync: named(fs.lchownSync),
-  utimesSync: named(fs.utimesSync),
-  lutimesSync: named(fs.lutimesSync),
-  lstatSync: named(fs.lstatSync),
-  mkdirSync: named(fs.mkdirSync),
-  readdirSync: named(fs.readdirSync),
-  readlinkSync: named(fs.readlinkSync),
-  symlinkSync: named(fs.symlinkSync),
-  linkSync: named(fs.linkSync),
-  renameSync: named(fs.renameSync),
-  unlinkSync: named(fs.unlinkSync),
-  rmdirSync: named(fs.rmdirSync)
+  closeSync: fd => fs.closeSync(fd),
+  ...(Object.fromEntries(callsWithPath.map(name => [name, named(name)])) as Pick<Disk, (typeof callsWithPath)[number]>)
 }
 
-function named<F extends (...args: never[]) => unknown>(call: F): F {
-  return ((...args) => {
+function named(name: (typeof callsWithPath)[number]): unknown {
+  return (...args: never[]) => {
     try {
-      return call(...args)
+      return (fs[name] as (...args: never[]) => unknown)(...args)
     } catch (error) {
-      throw nameError(error)
+      throw expected.has((error as NodeJS.ErrnoException).code) ? error : nameError(error)
     }
-  }) as F
+  }
 }
 
 /** Writes all of `bytes`. After a short write (full disk) it writes the rest until the error is reported. */
