@@ -5,8 +5,7 @@
  * The central directory is authoritative, as the format says, and local headers only locate data (entry-data.ts). yauzl
  * gets a custom reader that answers at once from a window of the file: its own reader reads every header with two
  * asynchronous calls, which costs 100 us per entry; this one costs 4 us. All of this is synchronous, with a pause now
- * and then; for a deployment it runs in a worker thread. Entries as svc itself writes them need no check that can fail,
- * and are read without yauzl (`readPlainEntry`). measured: bench/second-push
+ * and then; for a deployment it runs in a worker thread.
  *
  * Checked here, naming the entry: the name (names.ts), encryption, compression method, sizes against each other and
  * against the file, kinds that a deployment cannot contain, the number of entries, the declared uncompressed size, and
@@ -24,8 +23,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import * as yauzl from 'yauzl'
 import { OpenFile, type ReadableFile } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
-import { centralBytes, localBytes, maxUint32, signatures, timestampId } from '../../base/shared/zip-records.js'
-import { extractedTooLarge, plainName, quoteName, readName, refuse, tooLarge, tooManyEntries } from './names.js'
+import { localBytes, signatures } from '../../base/shared/zip-records.js'
+import { extractedTooLarge, quoteName, readName, refuse, tooLarge, tooManyEntries } from './names.js'
 
 /** An entry of an archive, checked. */
 export interface ArchiveEntry {
@@ -125,10 +124,9 @@ export async function openArchive(path: string | ReadableFile, limits: ArchiveLi
   const file = typeof path === 'string' ? new OpenFile(path) : path
   try {
     const fileSize = file.size
-    const reader = new WindowReader(file)
-    const zip = await openZip(reader, file, fileSize)
-    const central = cursorOf(zip)
-    const entries = await readEntries(zip, limits, { file, reader })
+    const zip = await openZip(file, fileSize)
+    const central = zip.readEntryCursor as unknown as number
+    const entries = await readEntries(zip, limits, file)
     const totalBytes = checkExtent(entries, central, limits)
     return { entries, totalBytes, file, fileSize, close: () => file.close() }
   } catch (error) {
@@ -137,15 +135,10 @@ export async function openArchive(path: string | ReadableFile, limits: ArchiveLi
   }
 }
 
-/** Returns the position of the next entry of the directory. The types of yauzl say that it is something else. */
-function cursorOf(zip: yauzl.ZipFile): number {
-  return zip.readEntryCursor as unknown as number
-}
-
-async function openZip(reader: WindowReader, file: ReadableFile, fileSize: number): Promise<yauzl.ZipFile> {
+async function openZip(file: ReadableFile, fileSize: number): Promise<yauzl.ZipFile> {
   if (fileSize === 0) throw broken('not_a_zip', 'it is empty (0 bytes)')
   try {
-    return await yauzl.fromRandomAccessReaderPromise(reader, fileSize, {
+    return await yauzl.fromRandomAccessReaderPromise(new WindowReader(file), fileSize, {
       autoClose: false,
       decodeStrings: false,
       validateEntrySizes: false
@@ -190,11 +183,6 @@ class WindowReader extends yauzl.RandomAccessReader {
     callback(null, bytesRead)
   }
 
-  /** Returns the plain entry whose header is at a position (`readPlainEntry`); null if the window lacks a part of it. */
-  plainEntryAt(position: number): PlainEntry | null {
-    return position < this.#start ? null : readPlainEntry(this.#window, position - this.#start, this.#length)
-  }
-
   /** Moves the window if it does not contain these bytes. Returns their offset in it. */
   #show(position: number, length: number): number {
     if (position < this.#start || position + length > this.#start + this.#length) {
@@ -205,11 +193,7 @@ class WindowReader extends yauzl.RandomAccessReader {
   }
 }
 
-async function readEntries(
-  zip: yauzl.ZipFile,
-  limits: ArchiveLimits,
-  { file, reader }: { file: ReadableFile; reader: WindowReader }
-): Promise<ArchiveEntry[]> {
+async function readEntries(zip: yauzl.ZipFile, limits: ArchiveLimits, file: ReadableFile): Promise<ArchiveEntry[]> {
   if (zip.entryCount === 0 && limits.mayBeEmpty) return []
   if (zip.entryCount === 0) throw broken('empty_zip', 'it contains no entries')
   if (zip.entryCount > limits.maxEntries) throw tooManyEntries(zip.entryCount, limits.maxEntries)
@@ -217,13 +201,6 @@ async function readEntries(
   let nameBytes = 0
   let raw = undefined as yauzl.Entry | undefined
   let failure: Error | undefined
-  function countNames(bytes: number, index: number): void {
-    nameBytes += bytes
-    const maxBytes = Math.min(maxNameBytes, (index + 1) * maxNameBytesOfEach + 1024 * 1024)
-    if (nameBytes > maxBytes) {
-      throw tooLarge('names_too_large', `the names and extra fields of its entries take more than ${maxBytes} bytes`)
-    }
-  }
   zip.on('entry', entry => {
     raw = entry
   })
@@ -232,80 +209,24 @@ async function readEntries(
   })
   for (let index = 0; index < zip.entryCount; index++) {
     if (index % entriesInTurn === entriesInTurn - 1) await nextTurn()
-    const plain = reader.plainEntryAt(cursorOf(zip))
-    if (plain !== null) {
-      countNames(plain.bytes - centralBytes, index)
-      entries.push(plain.entry)
-      Object.assign(zip, { readEntryCursor: cursorOf(zip) + plain.bytes })
-      continue
-    }
     raw = undefined
     zip.readEntry()
     if (failure !== undefined) throw explain(failure, file, index)
     if (raw === undefined) throw broken('empty_name', `entry ${index + 1} has no name`)
     const found: yauzl.Entry = raw
-    countNames(found.fileNameLength + found.extraFieldLength, index)
+    nameBytes += found.fileNameLength + found.extraFieldLength
+    const maxBytes = Math.min(maxNameBytes, (index + 1) * maxNameBytesOfEach + 1024 * 1024)
+    if (nameBytes > maxBytes) {
+      throw tooLarge('names_too_large', `the names and extra fields of its entries take more than ${maxBytes} bytes`)
+    }
     const entry = readEntry(found)
     if (entry !== null) entries.push(entry)
   }
-  if (signatureAt(file, cursorOf(zip)) === signatures.central) {
+  if (signatureAt(file, zip.readEntryCursor as unknown as number) === signatures.central) {
     throw broken('damaged_zip', `it contains more entries than the ${zip.entryCount} that it declares`)
   }
   if (entries.length === 0) throw broken('empty_zip', 'it contains no entries')
   return entries
-}
-
-/** The flags that change nothing in how a plain entry is read: how well it was deflated, a descriptor, UTF-8. */
-const plainFlags = 0x6 | descriptorFlag | utf8Flag
-/** Size of an extra field that contains only the time of the last modification (0x5455), and its head: ID and length 5. */
-const [timeFieldBytes, timeFieldHead] = [9, timestampId | (5 << 16)]
-const hasMtime = 1
-
-/** An entry, and the size of its header. */
-interface PlainEntry {
-  entry: ArchiveEntry
-  bytes: number
-}
-
-/**
- * Returns the entry whose header is at an offset of a window, whose end is at `to`; null if anything about it is not
- * plain, or it is cut off. It is what `readEntry` returns: a regular file of UNIX with a plain name, whose only extra field
- * is a time, without comment, encryption and ZIP64.
- */
-function readPlainEntry(window: Buffer, at: number, to: number): PlainEntry | null {
-  if (at + centralBytes > to || window.readUInt32LE(at) !== signatures.central) return null
-  const flags = window.readUInt16LE(at + 8)
-  const method = window.readUInt16LE(at + 10)
-  const compressedSize = window.readUInt32LE(at + 20)
-  const size = window.readUInt32LE(at + 24)
-  const headerOffset = window.readUInt32LE(at + 42)
-  const timeAt = at + centralBytes + window.readUInt16LE(at + 28)
-  const end = timeAt + timeFieldBytes
-  // Extra fields and comment.
-  if (window.readUInt16LE(at + 30) !== timeFieldBytes || window.readUInt16LE(at + 32) !== 0 || end > to) return null
-  if (window.readUInt32LE(timeAt) !== timeFieldHead || (window.readUInt8(timeAt + 4) & hasMtime) === 0) return null
-  if ((flags & ~plainFlags) !== 0 || Math.max(compressedSize, size, headerOffset) === maxUint32) return null
-  if (method === 0 ? compressedSize !== size : method !== 8) return null
-  const unixMode = window.readUInt16LE(at + 40)
-  const type = unixMode & typeMask
-  if (!unixHosts.has(window.readUInt8(at + 5)) || (type !== typeOf.file && type !== 0)) return null
-  const path = window.toString('latin1', at + centralBytes, timeAt)
-  if (process.platform === 'win32' || !plainName.test(path)) return null
-  const mode = unixMode & 0o777
-  const entry: ArchiveEntry = {
-    path,
-    kind: 'file',
-    size,
-    compressedSize,
-    method,
-    crc32: window.readInt32LE(at + 16),
-    mode: mode === 0 ? null : mode,
-    mtimeMs: window.readInt32LE(timeAt + 5) * 1000,
-    headerOffset,
-    limitOffset: 0
-  }
-  if ((flags & descriptorFlag) !== 0) entry.isStreamed = true
-  return { entry, bytes: end - at }
 }
 
 /**
