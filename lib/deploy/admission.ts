@@ -30,7 +30,7 @@ import type { Runner } from './run.js'
 import { addSaying, type Queue } from './queue.js'
 import { linesOfWait, type WaitingDeployments } from './user-actions.js'
 import type { RepairGoal } from './verify.js'
-import { sendNotice } from './record.js'
+import { auditsWithin, sendNotice } from './record.js'
 import type { OfferedScripts } from './scripts/scripts.js'
 import { otherThanSigned, type Verdict } from './signatures.js'
 import type { SentSignatures } from '../core/proof/signers.js'
@@ -108,17 +108,16 @@ export class Admission {
   /** Keeps archive, output and record under the new id, all or none. Nothing can fail once the record is durable. */
   async admit(archivePath: string | null, id: string, draft: Draft): Promise<Run> {
     const { planned, note } = await this.#keep(archivePath, id, draft)
-    // No await in between, so that the queue and the audit log have the order of the records.
+    // No await in between, so that the queue has the order of the records.
     const run = this.#enqueue(planned)
     this.#tell(planned.row, draft)
     await note.settle()
     return run
   }
 
-  /** Tells the audit log, the quota and, if somebody must approve it, the notification targets of a deployment. */
+  /** Tells the quota and, if somebody must approve it, the notification targets of a deployment. */
   #tell(row: DeploymentRow, draft: Draft): void {
     try {
-      this.#needs.audit(beginOf(row, draft))
       // The archive of a rollback is a link to one that is already counted. That of a promotion is another project's.
       if (draft.rollbackOf === null && !isComposed(draft))
         this.#needs.quota.changed(draft.project.id, draft.archive.storedBytes ?? draft.archive.bytes ?? 0)
@@ -127,12 +126,13 @@ export class Admission {
         sendNotice(this.#needs, row, notice)
       }
     } catch (error) {
-      this.#needs.log(`Cannot write the audit entry of deployment ${row.id}`, error)
+      this.#needs.log(`Cannot tell of deployment ${row.id}`, error)
     }
   }
 
   async #keep(archivePath: string | null, id: string, draft: Draft): Promise<{ planned: Planned; note: Note }> {
     const { store, clock, files, intake, live, pending, settings, quota } = this.#needs
+    const auditWithin = auditsWithin(this.#needs)
     const note = await pending.note([id], { isRequired: true })
     try {
       // The archive of an exact change is composed at its turn.
@@ -160,9 +160,9 @@ export class Admission {
       const planned = await store.write(tx => {
         this.#needs.refuseWhenStopping()
         requireProject(tx, draft.project.id)
-        draft.actor.checkAgain?.(true)
         const row = { ...rowOf(id, draft, instantOf(this.#needs.clock)), ...wait, treeSha256 }
         addDeployment(tx, row)
+        auditWithin(tx, beginOf(row, draft))
         if (draft.sent != null && draft.verdict !== undefined)
           putAttestation(tx, { ...draft.sent, deployId: id, acceptedAt: draft.verdict.acceptedAt })
         for (const hub of hubs) putCopy(tx, { deployId: id, hub })
@@ -258,7 +258,7 @@ export class Admission {
   }
 }
 
-/** Returns the audit entry of a deployment that was queued. */
+/** Returns the audit entry of a deployment that was admitted. */
 function beginOf(row: DeploymentRow, { actor, exact, plan, repair, force }: Draft): AuditEvent {
   const { id, projectId, rollbackOf, undoOf } = row
   const common = { actor, projectId, target: id }

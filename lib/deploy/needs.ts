@@ -78,7 +78,7 @@ export interface DeployNeeds {
   /** Encrypts what clients have sent, while their deployments wait. */
   offers: Offers
   audit(event: AuditEvent): void
-  /** Adds the entry of a result to the transaction that records it. Default: none. */
+  /** Adds an entry to the transaction of its change. Refuses an actor who has lost its rights. Default: `auditsWithin` (record.ts). */
   auditWithin?(tx: Transaction, event: AuditEvent): void
   /** Sends notifications. Never blocks a deployment. */
   notify(notice: Notice): void

@@ -315,6 +315,23 @@ const endReaders: Readers<Ended> = {
   fields: { status: 'everybody', step: 'everybody', revertReason: 'everybody', commit: 'everybody' }
 }
 
+/**
+ * Returns what adds the entry of a change to its transaction, if the actor still has the right to it: nobody sees a change
+ * before its entry, and neither is stored without the other. Without such an audit log the entry is written beside it.
+ */
+export function auditsWithin({
+  audit,
+  auditWithin
+}: Pick<DeployNeeds, 'audit' | 'auditWithin'>): NonNullable<DeployNeeds['auditWithin']> {
+  return (
+    auditWithin ??
+    ((_, event) => {
+      event.actor.checkAgain?.(true)
+      audit(event)
+    })
+  )
+}
+
 /** Returns the audit entry of a result. */
 function endEvent(row: DeploymentRow): AuditEvent {
   const { id, projectId, status, revertReason, provenance } = row

@@ -15,7 +15,7 @@ import { Refusal } from '../base/errors.js'
 import type { Actor } from '../model/audit.js'
 import type { DeployFiles } from './files.js'
 import type { DeployNeeds } from './needs.js'
-import { isFinal, refuseUnlessFinal, type Ends } from './record.js'
+import { auditsWithin, isFinal, refuseUnlessFinal, type Ends } from './record.js'
 import type { OfferedScripts } from './scripts/scripts.js'
 
 /** Archives of failed deployments that each project keeps: enough to find out what went wrong. */
@@ -157,12 +157,14 @@ export async function removeArchive(path: string): Promise<number> {
   return stats?.nlink === 1 ? stats.size : 0
 }
 
-export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quota' | 'audit'> & {
+export type ArchiveRemovalNeeds = Pick<DeployNeeds, 'store' | 'settings' | 'quota' | 'audit' | 'auditWithin'> & {
   files: DeployFiles
   ends: Pick<Ends, 'settle'>
 }
 
-export function createArchiveRemoval({ store, settings, quota, audit, files, ends }: ArchiveRemovalNeeds) {
+export function createArchiveRemoval(needs: ArchiveRemovalNeeds) {
+  const { store, settings, quota, files, ends } = needs
+  const auditWithin = auditsWithin(needs)
   return {
     /**
      * Returns the record and the freed bytes. `force` also deletes an archive that an exact undo needs. Audited. Refuses
@@ -179,11 +181,12 @@ export function createArchiveRemoval({ store, settings, quota, audit, files, end
         actor.checkAgain?.(true)
         refuseIfNeeded(tx, found, force ? 0 : retentionOf(settings).steps)
         updateDeployment(tx, deployId, { hasArtifact: false })
+        const detail = force ? 'forced' : null
+        const { projectId } = found
+        auditWithin(tx, { action: 'deployment.delete_archive', actor, projectId, target: deployId, detail })
         return { ...found, hasArtifact: false }
       })
       const freedBytes = await removeArchives({ files, quota }, row.projectId, [deployId])
-      const detail = force ? 'forced' : null
-      audit({ action: 'deployment.delete_archive', actor, projectId: row.projectId, target: deployId, detail })
       return { row, freedBytes }
     }
   }

@@ -10,6 +10,7 @@ import type { DeployNeeds } from './needs.js'
 import { continueOutput } from './output/output.js'
 import type { Queue, QueueEntry } from './queue.js'
 import {
+  auditsWithin,
   eventOf,
   moveRecord,
   refuseIfFinal,
@@ -67,14 +68,24 @@ export function createCorrection(needs: CorrectionNeeds) {
     refuseUnlessFinal(was, 'mark')
     // An end that is still kept in memory is recorded first.
     await ends.settle()
-    actor.checkAgain?.(true)
     const sentence = why ?? `Marked as ${status} by ${nameOfActor(store, actor.name)}`
     const errorMessage = status === 'success' ? null : (was.errorMessage ?? sentence)
-    const row = await moveRecord(needs, deployId, { to: status, cause: 'correction', patch: { errorMessage } })
+    const detail = `${was.status} → ${status}${why === undefined ? '' : `: ${why}`}`
+    const event = {
+      action: 'deployment.mark_status',
+      actor,
+      projectId: was.projectId,
+      target: deployId,
+      detail
+    } as const
+    const row = await moveRecord(needs, deployId, {
+      to: status,
+      cause: 'correction',
+      patch: { errorMessage },
+      also: tx => auditsWithin(needs)(tx, event)
+    })
     if (row === undefined) throw notFound('Deployment', deployId)
     await say(deployId, `→ ${sentence} (it was ${was.status})`)
-    const detail = `${was.status} → ${status}${why === undefined ? '' : `: ${why}`}`
-    needs.audit({ action: 'deployment.mark_status', actor, projectId: row.projectId, target: deployId, detail })
     sendNotice(needs, row, { trigger: 'manual', event: eventOf(status), errorMessage })
     return row
   }
@@ -217,7 +228,7 @@ interface ApprovalNeeds extends Pick<DeployNeeds, 'store' | 'clock' | 'audit' | 
 }
 
 export function createApprovals({ store, clock, live, ends, waiting, ...needs }: ApprovalNeeds) {
-  const { auditWithin = (_, event) => needs.audit(event) } = needs
+  const auditWithin = auditsWithin(needs)
 
   /** Records a decision. Refuses what `approve` refuses. */
   async function decide(

@@ -10,7 +10,6 @@ import { deleteProject } from '../../lib/core/store/tables/projects.js'
 import { admin, deployStage, never } from '../support/deploy-stage.js'
 import { until } from '../support/until.js'
 import { zipOf } from '../support/zips.js'
-import { deploySays } from '../support/sentences/deploy.js'
 
 const limitBytes = 1024 * 1024
 
@@ -98,15 +97,14 @@ t.test('a transaction that deletes a project sees running deployments', async t 
   t.equal(seen, true)
 })
 
-t.test('an error after the record is written does not fail the request', async t => {
+t.test('what cannot be audited is not deployed, and leaves nothing', async t => {
   const stage = await deployStage(t)
   const project = await stage.addProject()
   const fault = new Error('the audit log is broken')
   stage.audits.push = () => {
     throw fault
   }
-  const run = await stage.push(project, { a: '1' })
-  t.equal((await run.finished).status, 'success')
-  t.strictSame(stage.faults, [[deploySays.auditEntryMissing(run.deployId), fault]])
-  t.ok(existsSync(createFiles(stage.home).archive(run.deployId)))
+  await t.rejects(stage.push(project, { a: '1' }), fault)
+  t.equal(countDeployments(stage.store), 0)
+  t.strictSame(readdirSync(stage.home.deployments), [])
 })

@@ -101,7 +101,6 @@ export const deploySays = {
   outputMissing: (lines: string): string => `→ missing here: ${lines} of output, because it could not be written`,
 
   // Lines of the server's log.
-  auditEntryMissing: (id: string): string => `Cannot write the audit entry of deployment ${id}`,
   notRecorded: /^Cannot record /,
   filesNotRemoved: 'Cannot remove files of deployments: the next start tries again',
   leftoversRemoved: (count: number): RegExp =>
