@@ -1,8 +1,7 @@
 /* What a restore of the data directory has left to do, on this machine and for the people who use the server. */
-import { beforeRestorePrefix } from '../../base/config/home.js'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { Home } from '../../base/config/home.js'
+import { beforeRestorePrefix, type Home } from '../../base/config/home.js'
 import { oneLine } from '../../base/text.js'
 import type { HealthDetail } from '../../model/health.js'
 import { failure, type Finding, pass, warning } from './findings.js'
