@@ -664,7 +664,7 @@ export const otherCodes: Readonly<Record<string, OtherCode>> = {
   prune_too_much: row(
     'deployment',
     'More than half of the files that svc put there would be removed',
-    'Check the directory that is packed. If the removal is intended, push with `svc push --prune=force`.'
+    'Check the directory that is packed. If the removal is intended: `svc push --prune=force`.'
   ),
   target_emptied: row(
     'deployment',
