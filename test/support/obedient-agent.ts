@@ -37,10 +37,14 @@ export async function obedientAgent(
   t.teardown(() => stream.close())
   const orders: OrderLine[] = []
   let behaves = behavior
+  const good = new Set<string>()
   async function obey(order: OrderLine): Promise<void> {
     orders.push(order)
-    const answered = behaves(order)
+    // What has been put in place before the order to wait arrives stays.
+    const answered = order.action === 'hold' && good.has(order.rolloutId) ? (['good'] as const) : behaves(order)
     if (answered === null) return
+    if (answered[0] === 'good') good.add(order.rolloutId)
+    else if (answered[0] === 'reverted') good.delete(order.rolloutId)
     const [answer, error = null] = answered
     const { projectId, rolloutId, attempt, deployId, treeSha256 } = order
     const has = answer === 'good' ? { liveDeployId: deployId, liveTree: treeSha256 } : null
