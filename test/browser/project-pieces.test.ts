@@ -67,8 +67,8 @@ t.test('after a reload of the page, the same file continues what was begun', { s
   await page.route('**/api/uploads/*', route => (offsets.length < 3 ? route.continue() : route.abort()))
   await deploy(path)
   await until(() => offsets.length >= 3)
-  await page.unroute('**/api/uploads/*')
   await page.reload()
+  await page.unroute('**/api/uploads/*')
   offsets.length = 0
   await deploy(path)
   await deployed()

@@ -287,7 +287,9 @@ t.test('reports a missing file, and continues when it is back', async t => {
   await log.until(() => log.kinds().includes('error'), 'error')
   writeFileSync(log.path, 'back\n')
   await log.until(() => log.lines().includes('back'), 'back')
-  t.same(log.kinds(), ['snapshot', 'error', 'rotated', 'snapshot'])
+  // After a while without a look, lines may have been lost.
+  const kinds = log.kinds().filter(kind => kind !== 'gap')
+  t.same(kinds, ['snapshot', 'error', 'rotated', 'snapshot'])
 })
 
 t.test('shows an empty snapshot and no lines for a binary file', async t => {
