@@ -31,7 +31,7 @@ import { type PlacedDeployment, placedDeployments, treeDigests } from '../core/s
 import { findProject, requireProject } from '../core/store/tables/projects.js'
 import { instantOf } from '../base/clock.js'
 import { Refusal } from '../base/errors.js'
-import { isFileAt, isRacy, makeDirectory } from '../base/files.js'
+import { isFileAt, makeDirectory } from '../base/files.js'
 import { isLink } from '../core/install/verify.js'
 import type { Project } from '../model/project.js'
 import type { ExactWindow, TreeSummary } from '../model/plan.js'
@@ -198,7 +198,7 @@ export class Trees {
     const stamped = stamp === undefined ? {} : { scripted: stamp }
     let done = known?.sequence ?? 0
     // Scripts of the last deployment have changed more since: its manifest is folded in again.
-    if (known !== null && done === last.placed && (known.scripted !== stamp || stamp?.endsWith(racy))) done--
+    if (known !== null && done === last.placed && known.scripted !== stamp) done--
     if (known !== null && done === last.placed) {
       if (checked) await this.#threads.run({ kind: 'check', path })
       return known
@@ -243,14 +243,10 @@ export class Trees {
   }
 }
 
-/** The end of a stamp that may also be that of the next file: such a one is never the same. */
-const racy = ':racy'
-
 /** Returns what distinguishes a file of changes by scripts from an earlier one; undefined if there is none. */
 function stampOf(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })
-  if (stats === undefined) return undefined
-  return `${stats.ino}:${stats.size}:${stats.mtimeMs}${isRacy(stats, Date.now()) ? racy : ''}`
+  return stats === undefined ? undefined : `${stats.ino}:${stats.size}:${stats.mtimeMs}`
 }
 
 async function headOf(path: string): Promise<OwnedHead | null> {
