@@ -375,9 +375,7 @@ function isChecked({ in: place, schema: { type, enum: choices } }: Parameter): b
 /** A stand-in for services whose handlers are created but never called. */
 const nothing: any = new Proxy(() => nothing, { get: () => nothing })
 
-await makeDownloads()
 const document = await describeApi(apiRoutes(nothing), readVersion())
-writeFileSync(
-  fileURLToPath(new URL('../../lib/api/openapi.json', import.meta.url)),
-  `${JSON.stringify(document, null, 2)}\n`
-)
+writeFileSync(fileURLToPath(new URL('../../lib/api/openapi.json', import.meta.url)), `${JSON.stringify(document)}\n`)
+// The package for nodes contains it.
+await makeDownloads()
