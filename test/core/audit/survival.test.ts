@@ -1,4 +1,4 @@
-import { cpSync, readFileSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { checkTree } from '../../../lib/core/audit/keeper.js'
@@ -12,6 +12,7 @@ import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { repetitions } from '../../support/thorough.js'
 import { exported, verified } from './export-stage.js'
+import { hasCode } from '../../../lib/base/errors.js'
 import { openLog, type Log } from './stage.js'
 
 /* The tree of the audit log after kills, restarts, removals of old entries, a backup and a restore. */
@@ -19,11 +20,23 @@ import { openLog, type Log } from './stage.js'
 const dayMs = 24 * 60 * 60_000
 const head = (note: string): Checkpoint => readCheckpoint(readNote(note)?.text ?? '') as Checkpoint
 
+/** Copies a directory in which a file may get its name meanwhile. */
+function copy(from: string, to: string): void {
+  for (;;) {
+    try {
+      return cpSync(from, to, { recursive: true })
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error
+      rmSync(to, { recursive: true, force: true })
+    }
+  }
+}
+
 /** A log that is closed, or whose directory is copied as a kill would leave it. */
 async function again(log: Log, { from, to, isKilled }: { from: string; to: string; isKilled: boolean }): Promise<Log> {
   const nowMs = log.clock.now()
   if (!isKilled) await log.close()
-  cpSync(from, to, { recursive: true })
+  copy(from, to)
   if (isKilled) await log.store.close()
   const next = await openLog(to, { keepDays: 30 })
   next.clock.advance(nowMs - next.clock.now())
