@@ -67,6 +67,9 @@ export interface TerminalAvailability {
   code?: string
 }
 
+/** How a client has left: on purpose, its connection is gone, or its user has lost the right. */
+export type ClientLeft = 'closed' | 'broken' | 'revoked'
+
 /** The code of the close frame to a client whose user has lost the right. */
 export const revokedCode = 4401
 

@@ -27,15 +27,13 @@ import {
   optional,
   readFields
 } from '../../base/fields.js'
+import type { ClientLeft } from '../../model/terminal.js'
 
 /** The answer of the node's own server. */
 export interface OwnAnswer {
   head: RelayedHead
   body: AsyncIterable<Buffer>
 }
-
-/** How a client of a terminal has left: on purpose, its connection is gone, or the hub says that its user has lost the right. */
-export type Left = 'closed' | 'broken' | 'revoked'
 
 /** A client of a terminal on the node, at the other end of the relay. */
 export interface TerminalEnd {
@@ -45,7 +43,7 @@ export interface TerminalEnd {
   close(code: number, reason: string): void
   /** The messages of the client, until it leaves. */
   messages(): AsyncIterable<string>
-  left: Promise<Left>
+  left: Promise<ClientLeft>
 }
 
 export interface AgentRelayNeeds {
@@ -167,11 +165,11 @@ function refusal(): OwnAnswer {
 function createInbox() {
   let waiting: string[] = []
   let wake = (): void => {}
-  let leave!: (how: Left) => void
+  let leave!: (how: ClientLeft) => void
   let hasLeft = false
-  const left = new Promise<Left>(resolve => (leave = resolve))
+  const left = new Promise<ClientLeft>(resolve => (leave = resolve))
 
-  function end(how: Left): void {
+  function end(how: ClientLeft): void {
     hasLeft = true
     leave(how)
     wake()

@@ -14,6 +14,7 @@
 
 import { type Actor, hasLostRight } from '../../model/audit.js'
 import {
+  type ClientLeft,
   revokedCode,
   type TerminalErrorReason,
   type TerminalInput,
@@ -56,9 +57,6 @@ export interface SessionFacts {
  * has lost the right.
  */
 export type EndReason = 'exited' | 'closed' | 'lost' | 'idle' | 'disabled' | 'revoked' | 'stopping'
-
-/** How a client has left: on purpose, its connection is gone, or its user has lost the right. */
-export type Detached = 'closed' | 'broken' | 'revoked'
 
 interface Attachment {
   actor: Actor
@@ -182,7 +180,7 @@ export class Session {
   }
 
   /** Disconnects a client. A close frame ends the session, and so does a lost right; a broken connection does not. */
-  detach(gone: TerminalClient, how: Detached): void {
+  detach(gone: TerminalClient, how: ClientLeft): void {
     if (gone !== this.#client) return
     if (how === 'broken' && !this.isRevoked) this.#leaveAlone()
     else void this.end(how === 'closed' ? 'closed' : 'revoked')

@@ -5,6 +5,7 @@ import type { Clock } from '../../base/clock.js'
 import type { Ids } from '../../base/digests.js'
 import type { Actor, AuditEvent } from '../../model/audit.js'
 import {
+  type ClientLeft,
   defaultTerminalSize,
   type TerminalAvailability,
   type TerminalErrorReason,
@@ -13,14 +14,7 @@ import {
 import type { PtyModule } from '../../core/proc/pty.js'
 import { userHome } from '../../base/runtime.js'
 import { inheritedEnvironment, variablesWhere } from '../../core/proc/environment.js'
-import {
-  defaultSessionLimits,
-  type Detached,
-  type EndReason,
-  Session,
-  type SessionLimits,
-  type TerminalClient
-} from './session.js'
+import { defaultSessionLimits, type EndReason, Session, type SessionLimits, type TerminalClient } from './session.js'
 
 export interface TerminalLimits extends SessionLimits {
   /** Maximum number of shells that run at the same time. */
@@ -43,7 +37,7 @@ export interface Opening {
 /** A client's connection to its session. */
 export interface Connected {
   take(input: TerminalInput): void
-  detach(how: Detached): void
+  detach(how: ClientLeft): void
 }
 
 interface Needs {
