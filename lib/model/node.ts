@@ -69,6 +69,15 @@ export interface Placement {
   isDrifted: boolean
 }
 
+/**
+ * Whether one of two directories of a node is the other, or below it. They are paths of another machine: what this one
+ * thinks of letters and separators does not count.
+ */
+export function areNestedThere(one: string, other: string): boolean {
+  const below = (path: string): string => path.replace(/\/?$/, '/')
+  return below(one).startsWith(below(other)) || below(other).startsWith(below(one))
+}
+
 /** A release that nodes of a project have in place. @schema PlacedRelease */
 export interface PlacedRelease {
   /** The deployment of the hub. Null: nothing is in place, or what was deployed on the nodes themselves. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { nodeLabels, nodeName, parseLabel } from '../../lib/model/node.js'
+import { areNestedThere, nodeLabels, nodeName, parseLabel } from '../../lib/model/node.js'
 
 t.test('a label is a name and a text, of which only the name has a form', async t => {
   const cases: Array<[string, { key: string; value: string } | null]> = [
@@ -14,6 +14,17 @@ t.test('a label is a name and a text, of which only the name has a form', async 
     [`zone=${'x'.repeat(101)}`, null]
   ]
   for (const [text, expected] of cases) t.same(parseLabel(text), expected, text)
+})
+
+t.test('directories of a node are compared as it names them', async t => {
+  for (const [one, other] of [
+    ['/srv', '/srv'],
+    ['/srv', '/srv/a'],
+    ['/srv/', '/srv/a'],
+    ['/', '/srv']
+  ] as const)
+    t.strictSame([areNestedThere(one, other), areNestedThere(other, one)], [true, true], `${one}, ${other}`)
+  for (const other of ['/srv-2', '/SRV', '/SRV/a', '/srv/bc']) t.notOk(areNestedThere('/srv/b', other), other)
 })
 
 t.test('labels are refused by their name', async t => {

@@ -1,5 +1,5 @@
 /* The projects of a plan, with their variables. */
-import { areNested } from '../../base/files.js'
+import { areNestedThere } from '../../model/node.js'
 import { posix, win32 } from 'node:path'
 import { Refusal } from '../../base/errors.js'
 import { pick } from '../../base/fields.js'
@@ -325,7 +325,7 @@ function checkPlaces(planning: Planning, wishes: readonly ProjectWish[], others:
     if (path === null) continue
     const places = nodes.get(nameKey(node))
     if (places === undefined) throw refusal(path, `There is no node "${node}". "svc fleet enroll" adds a machine`)
-    const other = places.find(each => each.project !== project && areNested(each.deployPath, deployPath))
+    const other = places.find(each => each.project !== project && areNestedThere(each.deployPath, deployPath))
     const where = other && `"${other.project}" is placed in "${other.deployPath}"`
     if (where !== undefined) throw refusal(path, `Cannot place the project in "${deployPath}" of "${node}": ${where}`)
   }

@@ -1,4 +1,3 @@
-import { areNested } from '../../base/files.js'
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { invalid, nameTaken, notFound, Refusal } from '../../base/errors.js'
@@ -7,6 +6,7 @@ import { isInScope, type ProjectScope } from '../../model/access.js'
 import { type Actor, type AuditEvent, systemActor } from '../../model/audit.js'
 import { beyondDefaults, changes, type Readers } from '../../model/readers.js'
 import {
+  areNestedThere,
   type Enrollment,
   fleetLimits,
   type FleetNode,
@@ -400,7 +400,7 @@ function absolute(path: string): string {
 
 /** Refuses (409 `path_taken`) a directory that contains another project's on the node, or lies in it. */
 function refuseOverlap(db: Reader, nodeId: string, path: string): void {
-  const other = listPlacements(db, { nodeId }).find(({ deployPath }) => areNested(deployPath, path))
+  const other = listPlacements(db, { nodeId }).find(({ deployPath }) => areNestedThere(deployPath, path))
   if (other === undefined) return
   const { projectId, projectName, nodeName, deployPath } = other
   const sentence = `Cannot place the project in "${path}" of "${nodeName}": "${projectName}" is placed in "${deployPath}"`
