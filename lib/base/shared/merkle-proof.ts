@@ -1,6 +1,6 @@
 /*
- * Verification of the consistency proofs of a Merkle tree as in RFC 6962 and RFC 9162. It needs no tree, only the function that
- * hashes two nodes, so that server, client and panel share it.
+ * Verification of the consistency proofs of a Merkle tree as in RFC 6962 and RFC 9162. It needs no tree, only the
+ * function that hashes two nodes, so that server, client and panel share it.
  */
 
 /** Returns the hash of a node from the hashes of its children. */

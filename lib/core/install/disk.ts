@@ -69,6 +69,7 @@ const expected: ReadonlySet<unknown> = new Set(['ENOENT', 'EEXIST', 'ENOTDIR', '
  */
 export const disk: Disk = {
   ...fs,
+  // Looked up at each call: a test that watches descriptors replaces it.
   closeSync: fd => fs.closeSync(fd),
   ...(Object.fromEntries(callsWithPath.map(name => [name, named(name)])) as Pick<Disk, (typeof callsWithPath)[number]>)
 }
