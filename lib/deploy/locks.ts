@@ -2,7 +2,7 @@ import { open, rm } from 'node:fs/promises'
 import { type Clock, instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit.js'
-import { type Actor, type AuditEvent, systemActor } from '../model/audit.js'
+import { type Actor, type AuditEvent, judged, systemActor } from '../model/audit.js'
 import { changes, type Readers } from '../model/readers.js'
 import {
   type ListedLock,
@@ -38,6 +38,7 @@ import { findRights } from '../core/proc/identity.js'
 import type { DeployFiles } from './files.js'
 import { locked } from './gateway.js'
 import type { DeployNeeds } from './needs.js'
+import { auditsWithin } from './record.js'
 import { type TargetTurn, type TargetTurns, workOnTargetFile } from './queue.js'
 
 /** Identifies a lock. A null `projectId` means the whole server. */
@@ -192,9 +193,11 @@ export interface MaintenanceNeeds extends DeployNeeds {
 /** The maintenance of projects. Changes are audited. */
 export class Maintenances {
   readonly #needs: MaintenanceNeeds
+  readonly #auditWithin: ReturnType<typeof auditsWithin>
 
   constructor(needs: MaintenanceNeeds) {
     this.#needs = needs
+    this.#auditWithin = auditsWithin(needs)
   }
 
   /** Returns the maintenance of a project; null if it is off. Refuses: 404. */
@@ -217,14 +220,12 @@ export class Maintenances {
    * `deployment_running`, 503 `target_missing`, and what an extraction refuses.
    */
   async on(request: MaintenanceRequest & { reason: string | null }): Promise<Maintenance> {
-    const { store, turns, audit } = this.#needs
-    const { projectId, actor, reason } = request
+    const { store, turns } = this.#needs
+    const { projectId } = request
     // Refused at once, not after a wait for the target.
     refuseInMaintenance(store, requireProject(store, projectId), 'Cannot begin the maintenance')
     const turn = { projectId, maxWaitMs, cannot: 'Cannot begin the maintenance' }
-    const begun = await turns(turn, turn => this.#place(turn, request))
-    audit({ ...auditOf('on', projectId, actor), detail: reason })
-    return begun
+    return turns(turn, turn => this.#place(turn, request))
   }
 
   /**
@@ -237,7 +238,7 @@ export class Maintenances {
     force,
     mayEndOthers
   }: MaintenanceRequest & { mayEndOthers: boolean }): Promise<Maintenance | null> {
-    const { store, turns, audit } = this.#needs
+    const { store, turns } = this.#needs
     const project = requireProject(this.#needs.store, projectId)
     const known = findMaintenance(store, projectId)
     if (known === undefined) return null
@@ -248,12 +249,10 @@ export class Maintenances {
       if (row === undefined) return null
       if (row.by !== actor.name && !mayEndOthers) throw otherOwner(row, project.name)
       actor.checkAgain?.(true)
-      await this.#remove(turn, row, force)
+      await this.#remove(turn, row, { actor, force })
       return row
     })
-    if (ended === null) return null
-    audit({ ...auditOf('off', projectId, actor), detail: ended.reason })
-    return shownMaintenance(ended)
+    return ended === null ? null : shownMaintenance(ended)
   }
 
   /** Makes files and rows agree after a start. Never rejects. */
@@ -288,14 +287,14 @@ export class Maintenances {
       sha256: sha256(contents).toString('hex')
     }
     await store.write(tx => {
-      actor.checkAgain?.(true)
+      this.#auditWithin(tx, { ...auditOf('on', project.id, actor), detail: reason })
       insertMaintenance(tx, row)
     })
     try {
       await this.#extract(turn, path, contents)
     } catch (error) {
       await store
-        .write(tx => deleteMaintenance(tx, project.id))
+        .write(tx => this.#removeRow(tx, row, { actor: systemActor, detail: `"${path}" could not be placed` }))
         .catch(lost => log(`Cannot remove the maintenance of project ${project.id}: the next start tries again`, lost))
       throw error
     }
@@ -319,22 +318,35 @@ export class Maintenances {
     }
   }
 
-  async #remove(turn: TargetTurn, row: MaintenanceRow, force: boolean): Promise<void> {
-    const { path } = row
+  #removeRow(
+    tx: Transaction,
+    { projectId }: MaintenanceRow,
+    { actor, detail }: { actor: Actor; detail: string | null }
+  ) {
+    deleteMaintenance(tx, projectId)
+    this.#auditWithin(tx, { ...auditOf('off', projectId, actor), detail })
+  }
+
+  async #remove(
+    turn: TargetTurn,
+    row: MaintenanceRow,
+    { actor, force }: Pick<MaintenanceRequest, 'actor' | 'force'>
+  ): Promise<void> {
+    const { path, reason } = row
     const found = await turn.file({ path, remove: { sha256: force ? null : row.sha256 } })
     if (found.is === 'unreachable') throw unreachable(turn.project.deployPath)
     if (found.is === 'other' || (found.is === 'file' && !found.isRemoved)) throw changed(path, found.is === 'file')
-    await this.#needs.store.write(tx => deleteMaintenance(tx, row.projectId))
+    await this.#needs.store.write(tx => this.#removeRow(tx, row, { actor: judged(actor), detail: reason }))
   }
 
   /** Removes the row of a maintenance whose file is not there. */
   async #settle(row: MaintenanceRow): Promise<void> {
-    const { store, audit, log } = this.#needs
+    const { store, log } = this.#needs
     const project = findProject(store, row.projectId)
     if (project === undefined) return
     if ((await this.#look(project, row.path)).is !== 'absent') return
-    await store.write(tx => deleteMaintenance(tx, row.projectId))
-    audit({ ...auditOf('off', row.projectId, systemActor), detail: `"${row.path}" is not in the target` })
+    const detail = `"${row.path}" is not in the target`
+    await store.write(tx => this.#removeRow(tx, row, { actor: systemActor, detail }))
     log(`Project ${row.projectId} is not in maintenance: "${row.path}" is not in its target`)
   }
 }

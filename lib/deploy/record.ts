@@ -35,6 +35,7 @@ import { summarizeManifest } from '../core/install/manifest.js'
 import { type OpenExtractions, endJournal, removeJournal } from '../core/install/unpack/extract.js'
 import type { DeployNeeds } from './needs.js'
 import type { DeployFiles } from './files.js'
+import type { LiveRun } from './output/live.js'
 import { continueOutput, type Output } from './output/output.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isInScope } from '../model/access.js'
@@ -49,6 +50,8 @@ export interface Outcome {
   cause: Cause
   /** Why it failed, or null if it succeeded. */
   errorMessage: string | null
+  /** What users asked of its run (live.ts). What has been recorded leaves the set. */
+  asked?: LiveRun['asked']
 }
 
 /** The fields of a finished deployment that is not held any more. */
@@ -306,7 +309,10 @@ interface Kept {
   reason: string
 }
 
-type EndsNeeds = Pick<DeployNeeds, 'store' | 'home' | 'log' | 'ended' | 'auditWithin' | 'endRetriesMs' | 'receipts'>
+type EndsNeeds = Pick<
+  DeployNeeds,
+  'store' | 'home' | 'log' | 'ended' | 'audit' | 'auditWithin' | 'endRetriesMs' | 'receipts'
+>
 
 /** What the entry of a result says. */
 type Ended = Pick<DeploymentRow, 'status' | 'revertReason'> & { step: string | null; commit: string | null }
@@ -354,21 +360,26 @@ export function createEnds({
   home,
   log,
   ended = () => {},
-  auditWithin = () => {},
+  audit,
+  auditWithin,
   endRetriesMs = defaultRetriesMs,
   receipts
 }: EndsNeeds) {
+  const auditAsked = auditsWithin({ audit, auditWithin })
   const kept = new Map<string, Kept>()
   const incomplete = new Set<Output>()
   let settling: Promise<void> | null = null
   let timer: NodeJS.Timeout | undefined
 
-  async function write(end: DeploymentRow, { status, cause }: Outcome): Promise<DeploymentRow> {
+  async function write(end: DeploymentRow, { status, cause, asked }: Outcome): Promise<DeploymentRow> {
+    const wishes = [...(asked ?? [])]
     const also = (tx: Transaction, row: DeploymentRow): void => {
-      auditWithin(tx, endEvent(row))
+      for (const entryOf of wishes) auditAsked(tx, entryOf(row))
+      auditWithin?.(tx, endEvent(row))
       if (receipts !== undefined) oweReceipt(tx, row)
     }
     const row = (await moveRecord({ store }, end.id, { to: status, cause, patch: end, also })) ?? end
+    for (const entryOf of wishes) asked?.delete(entryOf)
     ended(row)
     const target = findProject(store, row.projectId)?.deployPath
     // If the journal cannot be removed, the next start finds that the record is already complete.

@@ -248,7 +248,7 @@ export class Runner {
       .then(() => output.sync())
       .catch(error => log(`Cannot write the whole output of deployment ${end.id}`, error))
     const wasBroken = this.#wasBroken(end.projectId)
-    const row = await ends.record(end, outcome)
+    const row = await ends.record(end, { ...outcome, asked: live.asked })
     if (output.unwritten !== null) ends.complete(output)
     if (row.placed === null) await this.#needs.scripted.leave(row.id)
     await this.#needs.prune(row.projectId).catch(error => log('Cannot remove old archives', error))

@@ -1,5 +1,5 @@
 import { notFound, Refusal } from '../base/errors.js'
-import type { Actor } from '../model/audit.js'
+import { type Actor, type AuditEvent, judged } from '../model/audit.js'
 import type { DeploymentRow, FinalStatus, Decision } from '../model/deployment.js'
 import { requireDeployment, findDeployment, laterRelease } from '../core/store/tables/deployments.js'
 import { nameOfActor, findProject } from '../core/store/tables/projects.js'
@@ -34,7 +34,7 @@ export interface CorrectionNeeds extends DeployNeeds {
   live: Live
   queue: Queue
   waiting: Pick<WaitingDeployments, 'takeBack'>
-  ends: Pick<Ends, 'current' | 'settle'>
+  ends: Pick<Ends, 'current' | 'settle' | 'unrecorded'>
 }
 
 /** Who corrects a record. `why`: the sentence of the record and its output, if it is not that somebody wants it. */
@@ -54,12 +54,11 @@ export function createCorrection(needs: CorrectionNeeds) {
     if (run === undefined)
       throw new Error(`Deployment ${deployId} is ${row.status}, but it is not in the list of live deployments`)
     const request = new StopRequest('cancel', `Cancelled by ${nameOfActor(store, actor.name)}`)
-    run.stop(request)
-    await (queue.takeBack(deployId) ?? waiting.takeBack(deployId))?.drop(request)
-    const final = await run.finished
-    const ok = final.status === 'failed'
-    needs.audit({ action: 'deployment.cancel', actor, projectId: row.projectId, target: deployId, ok })
-    if (!ok) refuseIfFinal(final, 'cancel')
+    const event = { action: 'deployment.cancel', actor, projectId: row.projectId, target: deployId } as const
+    const isDone = ({ status }: DeploymentRow): boolean => status === 'failed'
+    const drop = async (): Promise<unknown> => (queue.takeBack(deployId) ?? waiting.takeBack(deployId))?.drop(request)
+    const final = await stopRun(needs, run, { event, isDone, request, drop })
+    if (!isDone(final)) refuseIfFinal(final, 'cancel')
     return final
   }
 
@@ -104,16 +103,45 @@ export function createCorrection(needs: CorrectionNeeds) {
   return { cancel, mark }
 }
 
-export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit'> {
+/** What a user asks of a run that it stops. `isDone`: whether its end is what the user wanted. */
+interface Asked {
+  event: AuditEvent
+  isDone(end: DeploymentRow): boolean
+  request: StopRequest
+  /** Ends a run that has not begun. */
+  drop?(): Promise<unknown>
+}
+
+/**
+ * Stops a run for a user. Resolves with its final record. The user's audit entry is in the transaction of that record, or
+ * follows it if it came too late.
+ */
+async function stopRun(
+  { audit, ends }: Pick<DeployNeeds, 'audit'> & { ends: Pick<Ends, 'unrecorded'> },
+  run: LiveRun,
+  { event, isDone, request, drop }: Asked
+): Promise<DeploymentRow> {
+  event.actor.checkAgain?.(true)
+  const actor = judged(event.actor)
+  const entryOf = (end: DeploymentRow): AuditEvent => ({ ...event, actor, ok: isDone(end) })
+  run.asked.add(entryOf)
+  run.stop(request)
+  await drop?.()
+  const end = await run.finished
+  if (ends.unrecorded(run.deployId) === null && run.asked.delete(entryOf)) audit(entryOf(end))
+  return end
+}
+
+export interface ConfirmationNeeds extends Pick<DeployNeeds, 'store' | 'audit' | 'auditWithin'> {
   live: Live
-  ends: Pick<Ends, 'current'>
+  ends: Pick<Ends, 'current' | 'unrecorded'>
 }
 
 /** User decisions about deployments whose earlier files can still be put back. */
 export type Confirmation = ReturnType<typeof createConfirmation>
 
 /** Creates the user decisions about held deployments. */
-export function createConfirmation({ store, audit, live, ends }: ConfirmationNeeds) {
+export function createConfirmation({ store, audit, auditWithin, live, ends }: ConfirmationNeeds) {
   function requireHeld(row: DeploymentRow, doing: string): LiveRun {
     const run = live.find(row.id)
     if (run !== undefined && !run.isOver && run.isHeld) return run
@@ -140,12 +168,11 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
       const row = await onceWaiting(deployId)
       const run = requireHeld(row, 'confirm')
       if (run.window === null) throw notWaiting(row, 'confirm')
-      actor.checkAgain?.(true)
-      if (!run.window.confirm()) throw tooLate(row, 'confirm')
+      const event = { action: 'deployment.confirm', actor, projectId: row.projectId, target: deployId } as const
+      const record = (): Promise<void> => store.write(tx => auditsWithin({ audit, auditWithin })(tx, event))
+      if (!(await run.window.confirm(record))) throw tooLate(row, 'confirm')
       const final = await run.finished
-      const ok = final.status === 'success'
-      audit({ action: 'deployment.confirm', actor, projectId: row.projectId, target: deployId, ok })
-      if (!ok) throw tooLate(final, 'confirm')
+      if (final.status !== 'success') throw tooLate(final, 'confirm')
       return final
     },
 
@@ -156,10 +183,10 @@ export function createConfirmation({ store, audit, live, ends }: ConfirmationNee
     async revert(deployId: string, actor: Actor): Promise<DeploymentRow> {
       const row = ends.current(requireDeployment(store, deployId))
       const run = requireHeld(row, 'revert')
-      run.stop(new StopRequest('cancel', `Reverted by ${nameOfActor(store, actor.name)}`))
-      const final = await run.finished
-      const ok = final.revertedAt !== null
-      audit({ action: 'deployment.revert', actor, projectId: row.projectId, target: deployId, ok })
+      const request = new StopRequest('cancel', `Reverted by ${nameOfActor(store, actor.name)}`)
+      const event = { action: 'deployment.revert', actor, projectId: row.projectId, target: deployId } as const
+      const isDone = ({ revertedAt }: DeploymentRow): boolean => revertedAt !== null
+      const final = await stopRun({ audit, ends }, run, { event, isDone, request })
       if (final.status === 'success') throw tooLate(final, 'revert')
       return final
     },

@@ -112,5 +112,10 @@ export function hasLostRight({ checkAgain }: Actor): boolean {
   }
 }
 
+/** Returns the actor of a change that has begun: it is recorded even if the actor loses its right now. */
+export function judged(actor: Actor): Actor {
+  return { ...actor, checkAgain: undefined }
+}
+
 /** The actor of what the server does by itself. */
 export const systemActor: Actor = { name: 'system', ip: null, claimedIp: null }

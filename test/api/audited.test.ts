@@ -304,8 +304,8 @@ t.test('every change of state is in the audit log, and no secret is', async t =>
       entries: [
         { action: 'project.update' },
         { action: 'deployment.upload' },
-        { action: 'deployment.end', detail: /^\nstatus: failed/, ok: false },
         { action: 'deployment.cancel', actor: 'admin' },
+        { action: 'deployment.end', detail: /^\nstatus: failed/, ok: false },
         { action: 'project.update' }
       ]
     },

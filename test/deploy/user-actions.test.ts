@@ -141,7 +141,7 @@ t.test('a deployment is settled when it is confirmed', async t => {
   t.match(row, { status: 'success', placed: 1, heldFor: null, confirmSeconds: 60 })
   t.match(
     stage.audits.find(({ action }) => action === 'deployment.confirm'),
-    { target: run.deployId, ok: true }
+    { target: run.deployId, ok: undefined }
   )
   t.equal((await next.finished).status, 'success')
   await t.rejects(stage.deployer.confirm(run.deployId, admin), { code: 'not_waiting' })
@@ -196,6 +196,53 @@ t.test('an operator reverts a deployment that waits', async t => {
   t.match(row, { status: 'failed', revertReason: 'operator', errorMessage: /^Reverted by admin; the earlier files/ })
   t.match(stage.audits.at(-1), { action: 'deployment.revert', ok: true })
   t.equal(await contentsOf(project), '1')
+})
+
+t.test('what users ask of a run is in the audit log exactly if it is in the record', async t => {
+  const entries: Array<{ tx: unknown; action: string; ok: boolean | undefined }> = []
+  let refused = ''
+  const stage = await deployStage(
+    t,
+    undefined,
+    {},
+    {
+      audit: ({ action }) => t.fail(`${action} follows its change`),
+      auditWithin(tx, { action, ok }) {
+        if (action === refused) throw new Error('the audit log is not writable')
+        entries.push({ tx, action, ok })
+      }
+    }
+  )
+  const project = await stage.addProject()
+  const waiting = async (): Promise<string> => {
+    const { deployId } = await stage.push(project, { 'a.txt': '1' }, { confirmSeconds: 60 })
+    await until(() => stage.deployer.confirmUntil(deployId) !== null)
+    entries.length = 0
+    return deployId
+  }
+  for (const doing of ['cancel', 'revert'] as const) {
+    await stage.deployer[doing](await waiting(), admin)
+    const [asked, end] = entries
+    t.match([asked, end], [{ action: `deployment.${doing}`, ok: true }, { action: 'deployment.end' }])
+    t.equal(asked?.tx, end?.tx, 'in one transaction')
+  }
+  const id = await waiting()
+  refused = 'deployment.confirm'
+  await t.rejects(stage.deployer.confirm(id, admin), { message: 'the audit log is not writable' })
+  t.match(stage.row(id), { status: 'running', heldFor: 'confirm' }, 'what cannot be audited is not confirmed')
+  refused = ''
+  t.match(await stage.deployer.confirm(id, admin), { status: 'success' })
+  t.strictSame(
+    entries.map(({ action }) => action),
+    ['deployment.confirm', 'deployment.end']
+  )
+  for (const doing of ['begin', 'end'] as const) {
+    entries.length = 0
+    const request = { projectId: project.id, actor: admin, force: false }
+    if (doing === 'begin') await stage.deployer.maintenance.on({ ...request, reason: null })
+    else await stage.deployer.maintenance.off({ ...request, mayEndOthers: true })
+    t.match(entries, [{ action: `project.maintenance_${doing === 'begin' ? 'on' : 'off'}` }])
+  }
 })
 
 const named = (name: string, role: string): Actor => ({

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSlices, type Slices } from '../../base/async.js'
+import type { AuditEvent } from '../../model/audit.js'
 import type { DeploymentRow } from '../../model/deployment.js'
 import type { StopRequest } from '../failure.js'
 import type { Output } from './output.js'
@@ -13,6 +14,8 @@ export interface LiveRun {
   readonly signal: AbortSignal
   /** Stops the deployment. Only the first request has an effect. */
   stop(request: StopRequest): void
+  /** What users asked of the run: their audit entries, which join the transaction of its end. */
+  readonly asked: Set<(end: DeploymentRow) => AuditEvent>
   /** Lets a deployment that waits for its checks or its confirmation continue at the next start. */
   suspend(): void
   /** Aborted by `suspend`. */
@@ -120,6 +123,7 @@ function createRun(
     output,
     finished,
     tail: null,
+    asked: new Set(),
     signal: stopping.signal,
     stop(request) {
       stopping.abort(request)
@@ -253,8 +257,11 @@ export function createSharedReads() {
 export interface ConfirmWindow {
   /** When it ends. */
   readonly until: string
-  /** Confirms the deployment. Returns false if that is too late. */
-  confirm(): boolean
+  /**
+   * Confirms the deployment once `record`, which is begun in time, has resolved. Resolves with false if it is too late.
+   * Rejects with the error of `record`.
+   */
+  confirm(record: () => Promise<void>): Promise<boolean>
 }
 
 /** A window that its deployment waits for. */
@@ -271,10 +278,14 @@ export function openWindow({ ms, nowMs }: { ms: number; nowMs: number }): OpenWi
   let state: 'open' | 'confirmed' | 'over' = 'open'
   let wake = (): void => {}
   const confirmed = new Promise<void>(resolve => (wake = resolve))
+  const recordings = new Set<Promise<void>>()
   return {
     until: new Date(nowMs + ms).toISOString(),
-    confirm() {
+    async confirm(record) {
       if (state === 'over') return false
+      const recording = record().finally(() => recordings.delete(recording))
+      recordings.add(recording)
+      await recording
       state = 'confirmed'
       wake()
       return true
@@ -291,6 +302,7 @@ export function openWindow({ ms, nowMs }: { ms: number; nowMs: number }): OpenWi
       } finally {
         stop()
         signal.removeEventListener('abort', stop)
+        while (recordings.size > 0) await Promise.allSettled(recordings)
         if (state === 'open') state = 'over'
       }
       if (state !== 'confirmed') signal.throwIfAborted()

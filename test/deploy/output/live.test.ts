@@ -241,17 +241,18 @@ t.test('does not cache the line that says that the file is lost', async t => {
 })
 
 const neverAborted = new AbortController().signal
+const recorded = async (): Promise<void> => {}
 
 t.test('ends confirmed, or when its time has passed', async t => {
   const confirmed = openWindow({ ms: 60_000, nowMs: 0 })
   t.equal(confirmed.until, '1970-01-01T00:01:00.000Z')
   const decided = confirmed.decided(neverAborted)
-  t.ok(confirmed.confirm())
-  t.ok(confirmed.confirm(), 'again')
+  t.ok(await confirmed.confirm(recorded))
+  t.ok(await confirmed.confirm(recorded), 'again')
   t.ok(await decided)
   const missed = openWindow({ ms: 20, nowMs: 0 })
   t.notOk(await missed.decided(neverAborted))
-  t.notOk(missed.confirm(), 'too late')
+  t.notOk(await missed.confirm(recorded), 'too late')
   t.notOk(await openWindow({ ms: -5, nowMs: 0 }).decided(neverAborted), 'a window that has already ended')
 })
 
@@ -262,7 +263,7 @@ t.test('a change of the clock does not affect it', async t => {
   const decided = window.decided(neverAborted)
   Date.now = () => now() + 3_600_000
   await new Promise(resolve => setTimeout(resolve, 20))
-  t.ok(window.confirm(), 'the clock was set forward')
+  t.ok(await window.confirm(recorded), 'the clock was set forward')
   t.ok(await decided)
 })
 
@@ -272,9 +273,27 @@ t.test('an abort rejects with its reason, unless the confirmation came first', a
   const decided = aborted.decided(stop.signal)
   stop.abort(new Error('cancelled'))
   await t.rejects(decided, { message: 'cancelled' })
-  t.notOk(aborted.confirm())
+  t.notOk(await aborted.confirm(recorded))
   t.equal(getEventListeners(stop.signal, 'abort').length, 0)
   const first = openWindow({ ms: 60_000, nowMs: 0 })
-  first.confirm()
+  await first.confirm(recorded)
   t.ok(await first.decided(stop.signal))
+})
+
+t.test('a confirmation waits until it is recorded, and is none if that fails', async t => {
+  for (const isRecorded of [true, false]) {
+    const window = openWindow({ ms: 20, nowMs: 0 })
+    let end = (): void => {}
+    const recording = new Promise<void>((resolve, reject) => (end = isRecorded ? resolve : () => reject(Error('full'))))
+    const confirmed = window.confirm(() => recording)
+    const state: string[] = []
+    const decided = window.decided(neverAborted).then(is => state.push(`decided: ${is}`))
+    await new Promise(resolve => setTimeout(resolve, 60))
+    t.strictSame(state, [], 'its time has passed, and it waits')
+    end()
+    if (isRecorded) t.ok(await confirmed)
+    else await t.rejects(confirmed, { message: 'full' })
+    await decided
+    t.strictSame(state, [`decided: ${isRecorded}`])
+  }
 })
