@@ -10,7 +10,8 @@
  *              (core/install/unpack/extract.ts)
  *
  * A dry run ends after unpacking. After a crash between place and write, the next start undoes place. After a crash
- * following write, the import is complete except for the artifacts that were not restored yet.
+ * following write, the import is complete except for the artifacts that were not restored yet. The next import of the package
+ * restores them (`unfilled`).
  */
 import { instantOf } from '../../base/clock.js'
 import { seenTime } from '../../core/audit/audit.js'
@@ -30,7 +31,13 @@ import { checkRights } from '../../core/proc/identity.js'
 import type { Reader, Store, Transaction } from '../../core/store/database.js'
 import type { ReadReceipt } from '../../core/proof/receipt.js'
 import { importReceipt } from '../../core/store/tables/receipts.js'
-import { findDeployment, insertDeployment, updateDeployment } from '../../core/store/tables/deployments.js'
+import {
+  findDeployment,
+  insertDeployment,
+  liveDeployment,
+  updateDeployment
+} from '../../core/store/tables/deployments.js'
+import { isPlaced } from '../../core/store/tables/fleet.js'
 import {
   findProject,
   insertLabel,
@@ -89,8 +96,9 @@ export async function importPackage(needs: TransferNeeds, path: string, request:
     defer(() => scratch.discard())
     const makePlan = await planner(needs, given, request)
     const plan = makePlan(needs.store)
-    const files = await unpack(given, { plan, scratch, signal: request.signal })
-    const result = resultOf(plan, given, { ...request, isSecret: needs.settings.isSecret })
+    const continued = request.restoreArtifacts ? unfilled(needs, given, plan) : new Set<string>()
+    const files = await unpack(given, { plan, continued, scratch, signal: request.signal })
+    const result = resultOf(plan, given, { ...request, continued, isSecret: needs.settings.isSecret })
     if (request.dryRun) return result
     await write(needs, { plan, files, request, makePlan })
     needs.settings.reload()
@@ -189,6 +197,25 @@ async function faultOfRights(rights: Pick<Project, 'runAs' | 'umask'>): Promise<
   }
 }
 
+/**
+ * Returns the projects whose records an earlier import has written, but whose artifact it did not restore: it was killed,
+ * or failed. Notes them in the plan.
+ */
+function unfilled({ store, deployments }: TransferNeeds, given: Package, plan: ImportPlan): Set<string> {
+  const deployIds = new Map(given.artifacts().map(({ projectId, deployId }) => [projectId, deployId ?? '']))
+  const found = plan.projects.filter(
+    ({ id, action }) =>
+      action === 'skip' &&
+      findDeployment(store, deployIds.get(id) ?? '')?.projectId === id &&
+      liveDeployment(store, id) === undefined &&
+      !isPlaced(store, id) &&
+      !deployments.hasRunning(id)
+  )
+  for (const { id, record } of found)
+    plan.notes.push(`The files of "${record.name}" (${id}) were missing: an earlier import did not extract them`)
+  return new Set(found.map(({ id }) => id))
+}
+
 /** The files that were unpacked into tmp/. */
 interface Unpacked {
   /** For each created or replaced deployment, by id: its files, each with the ending of its final name. */
@@ -199,11 +226,13 @@ interface Unpacked {
 
 interface Unpacking {
   plan: ImportPlan
+  /** Existing projects whose artifact is restored now. */
+  continued: ReadonlySet<string>
   scratch: Scratch
   signal: AbortSignal | undefined
 }
 
-async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Promise<Unpacked> {
+async function unpack(given: Package, { plan, continued, scratch, signal }: Unpacking): Promise<Unpacked> {
   const deployments: Unpacked['deployments'] = new Map()
   for (const { id, record } of changed(plan.deployments)) {
     signal?.throwIfAborted()
@@ -234,7 +263,7 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
     record.row.hasArtifact = false
     deployments.set(id, files)
   }
-  return { deployments, artifacts: await unpackArtifacts(given, { plan, scratch, signal }, deployments) }
+  return { deployments, artifacts: await unpackArtifacts(given, { plan, continued, scratch, signal }, deployments) }
 }
 
 /**
@@ -243,11 +272,11 @@ async function unpack(given: Package, { plan, scratch, signal }: Unpacking): Pro
  */
 async function unpackArtifacts(
   given: Package,
-  { plan, scratch, signal }: Unpacking,
+  { plan, continued, scratch, signal }: Unpacking,
   deployments: Unpacked['deployments']
 ): Promise<Unpacked['artifacts']> {
   const artifacts: Unpacked['artifacts'] = new Map()
-  const projects = new Set(changed(plan.projects).map(({ id }) => id))
+  const projects = new Set([...changed(plan.projects).map(({ id }) => id), ...continued])
   const planned = new Map(changed(plan.deployments).map(one => [one.id, one]))
   for (const { projectId, deployId, sha256 } of given.artifacts()) {
     const deployment = planned.get(deployId ?? '')
@@ -522,12 +551,18 @@ async function restore(needs: TransferNeeds, { files, result, request }: Restori
 function resultOf(
   plan: ImportPlan,
   given: Package,
-  { strategy, dryRun, restoreArtifacts, isSecret }: ImportRequest & Pick<TransferNeeds['settings'], 'isSecret'>
+  {
+    strategy,
+    dryRun,
+    restoreArtifacts,
+    continued,
+    isSecret
+  }: ImportRequest & Pick<Unpacking, 'continued'> & Pick<TransferNeeds['settings'], 'isSecret'>
 ): ImportResult {
   const artifacts: ImportResult['artifacts'] = { created: [], replaced: [], skipped: [], failed: [] }
   const actions = new Map(plan.projects.map(({ id, action }) => [id, action]))
   for (const { projectId } of given.artifacts()) {
-    const action = actions.get(projectId) ?? 'skip'
+    const action = continued.has(projectId) ? 'create' : (actions.get(projectId) ?? 'skip')
     artifacts[restoreArtifacts ? parts[action] : 'skipped'].push(projectId)
   }
   return {

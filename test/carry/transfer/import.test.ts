@@ -180,6 +180,27 @@ t.test('reports an artifact that cannot be restored and continues', async t => {
   t.strictSame(result.projects.created, ['proj_a'])
 })
 
+t.test('restores in the next import what an interrupted one did not, and nothing else', async t => {
+  const { store, take, needs, restored } = await openImport(t)
+  const files = {
+    'manifest.json': { schemaVersion: 1, artifacts: [{ projectId: 'proj_a', deployId: 'dep_a' }] },
+    'projects.json': [project],
+    'deployments.json': [deployment],
+    'artifacts/proj_a.zip': await zipOf({ a: 'a' })
+  }
+  const killed = { ...needs.deployments, restore: () => Promise.reject(new Error('killed')) }
+  await take(files, request, { deployments: killed })
+  t.match((await take(files, { ...request, restoreArtifacts: false })).artifacts, { created: [], skipped: ['proj_a'] })
+  t.match((await take(files, { ...request, dryRun: true })).notes, [/The files of "A" \(proj_a\) were missing/])
+  t.strictSame(restored, [])
+  const again = await take(files)
+  t.match(again, { projects: { skipped: ['proj_a'] }, artifacts: { created: ['proj_a'], skipped: [], failed: [] } })
+  t.strictSame(restored, ['proj_a'])
+  await store.write(tx => placeDeployment(tx, 'dep_a'))
+  t.match(await take(files), { artifacts: { created: [], skipped: ['proj_a'] }, notes: [] })
+  t.strictSame(restored, ['proj_a'])
+})
+
 t.test('imports settings that control access only on request', async t => {
   const settings = {
     trusted_proxies: '0.0.0.0/0',
