@@ -177,11 +177,14 @@ export function cutToWidth(text: string, columns: number): string {
   return `${kept.join('')}…`
 }
 
+/** A segmenter takes longer to make than most commands compute. */
 function graphemes(text: string): Iterable<{ segment: string }> {
+  if (plain.test(text)) return Array.from(text, segment => ({ segment }))
   return new Intl.Segmenter('en', { granularity: 'grapheme' }).segment(text)
 }
 
 function graphemeWidth(segment: string): 0 | 1 | 2 {
+  if (plain.test(segment)) return 1
   const { wide, zero } = (expressions ??= createExpressions())
   if (wide.test(segment)) return 2
   return zero.test(segment) ? 0 : 1
