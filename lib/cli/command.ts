@@ -218,7 +218,7 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
       values[flag.slice(3)] = false
       return 0
     }
-    if (found === undefined) throw unknownOption(`--${flag}`, options)
+    if (found === undefined) throw unknownOption(`--${flag}`, options, operands)
     return take({ flag, row: found, inline, next })
   }
 
@@ -226,7 +226,7 @@ export function parseArgs(words: readonly string[], options: OptionTable, operan
     for (let at = 1; at < word.length; at++) {
       const letter = word[at] as string
       const flag = Object.keys(options).find(key => row(key)?.alias === letter)
-      if (flag === undefined) throw unknownOption(`-${letter}`, options)
+      if (flag === undefined) throw unknownOption(`-${letter}`, options, operands)
       const found = row(flag) as OptionRow
       if (found.type === 'switch') {
         values[flag] = true
@@ -354,7 +354,10 @@ function expected(row: OptionRow): string {
     : `it must be a whole number from ${minimum} to ${maximum}`
 }
 
-function unknownOption(flag: string, options: OptionTable): Refusal {
+function unknownOption(flag: string, options: OptionTable, operands: OperandTable): Refusal {
+  // Another command has this option: `svc push --project`, but `svc undo <projectId>`.
+  const operand = Object.keys(operands).find(key => [`--${key}`, `--${key}`.replace(/Id$/, '')].includes(flag))
+  if (operand !== undefined) return usage(flag, `Unknown option "${flag}": give the <${operand}> as a word`)
   const known = [...helpFlags.slice(0, 1), ...Object.entries(options).map(([key, row]) => shownFlag(key, row))]
   const meant = closest(flag, known)
   return usage(flag, `Unknown option "${flag}"${meant === undefined ? '' : `: did you mean "${meant}"?`}`)

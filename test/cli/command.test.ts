@@ -102,6 +102,7 @@ for (const [line, expected, words = ['a']] of good) {
 const bad: Array<[line: string, sentence: string]> = [
   ['', '<first> is missing: the first'],
   ['a b c', 'Unexpected argument "c": this command accepts only 2 arguments'],
+  ['--first a', 'Unknown option "--first": give the <first> as a word'],
   ['--folow a', 'Unknown option "--folow": did you mean "--follow"?'],
   ['--bultin a', 'Unknown option "--bultin"'],
   ['--no-bultin a', 'Unknown option "--no-bultin": did you mean "--no-builtin"?'],
