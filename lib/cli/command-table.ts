@@ -66,7 +66,7 @@ type Row = readonly [
   name: string,
   family: keyof typeof families | null,
   summary: string,
-  more?: Pick<CommandRow, 'aliases' | 'outlivesReader' | 'hidden' | 'now'>
+  more?: Pick<CommandRow, 'aliases' | 'reader' | 'hidden' | 'now'>
 ]
 
 /** All commands, by group, the most used first. */
@@ -74,7 +74,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
   verbs: [
     ['push', 'push', 'pack, upload and deploy a build (alias: svc deploy)', { aliases: ['deploy'] }],
     ['status', 'deployments', 'show a project and its latest deployments'],
-    ['logs', 'deployments', 'print or follow the output of a deployment'],
+    ['logs', 'deployments', 'print or follow the output of a deployment', { reader: 'awaited' }],
     ['promote', 'rollback', 'deploy the release of one project to another one'],
     ['rollback', 'rollback', 'go back to an earlier deployment'],
     ['confirm', 'rollback', 'confirm a deployment that waits for it, or say --no'],
@@ -108,7 +108,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['logs sources add', 'log-sources', 'add log files to a project'],
     ['logs sources remove', 'log-sources', 'remove a log file from its project'],
     ['search-components', 'projects', 'find where a component is in place now'],
-    ['tail', 'tail', 'print, search or follow log files on the server'],
+    ['tail', 'tail', 'print, search or follow log files on the server', { reader: 'awaited' }],
     ['build', 'bundle', 'pack a build without uploading it'],
     ['bundle', 'bundle', 'pack a build to carry it to another server'],
     ['bundle verify', 'bundle', 'check a bundle, without a server'],
@@ -125,7 +125,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['fleet drain', 'fleet', 'leave a node out of rollouts'],
     ['fleet undrain', 'fleet', 'let a node take part in rollouts again'],
     ['fleet forget', 'fleet', 'remove a node from the fleet'],
-    ['rollout status', 'rollout', 'show the waves of a rollout, or follow them'],
+    ['rollout status', 'rollout', 'show the waves of a rollout, or follow them', { reader: 'awaited' }],
     ['rollout list', 'rollout', 'list rollouts'],
     ['rollout halt', 'rollout', 'stop a rollout: no other node begins'],
     ['rollout resume', 'rollout', 'continue a halted rollout'],
@@ -147,18 +147,18 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['logout', 'session', 'remove the stored tokens of a server']
   ],
   server: [
-    ['serve', 'serve', 'run the server', { outlivesReader: true }],
-    ['agent', 'fleet', 'make this machine a node of a fleet, and take its releases', { outlivesReader: true }],
+    ['serve', 'serve', 'run the server', { reader: 'ignored' }],
+    ['agent', 'fleet', 'make this machine a node of a fleet, and take its releases', { reader: 'ignored' }],
     ['doctor', 'doctor', 'diagnose problems of this machine and the server'],
     ['health', 'health', 'check the health of the server, for scripts'],
-    ['api', 'api', 'send a request to the API and print the answer'],
+    ['api', 'api', 'send a request to the API and print the answer', { reader: 'awaited' }],
     ['systemd', 'systemd', 'print a systemd unit for the server'],
     ['notify list', 'settings', 'list the notification targets'],
     ['notify add', 'settings', 'add a notification target'],
     ['notify test', 'settings', 'send a test message to a notification target'],
     ['notify remove', 'settings', 'remove a notification target'],
-    ['audit list', 'audit', 'list the audit log'],
-    ['audit report', 'audit', 'write a report for an auditor'],
+    ['audit list', 'audit', 'list the audit log', { reader: 'awaited' }],
+    ['audit report', 'audit', 'write a report for an auditor', { reader: 'awaited' }],
     ['audit export', 'audit', 'export the audit log, so that it can be verified'],
     ['audit verify', 'audit', 'verify an export of the audit log, without a server'],
     ['receipt show', 'receipt', 'show the receipt of a deployment'],
@@ -174,7 +174,7 @@ const rows: Readonly<Record<CommandGroup, readonly Row[]>> = {
     ['admin reset-password', 'token', 'set a new admin token', { aliases: ['reset-password'] }]
   ],
   data: [
-    ['backup', 'backup', 'back up the whole data directory to one file'],
+    ['backup', 'backup', 'back up the whole data directory to one file', { reader: 'needed' }],
     ['restore', 'backup', 'restore the data directory from a backup'],
     ['export', 'transfer', 'export projects and deployments to a package'],
     ['archive delete', 'transfer', 'delete the archive of one deployment'],

@@ -46,8 +46,12 @@ export interface CommandRow {
   /** The module below commands/ that has it; null for the help itself. */
   family: string | null
   load(): Promise<Command>
-  /** Whether the command keeps running after the reader of its output has closed the pipe. Others exit then. */
-  outlivesReader?: boolean
+  /**
+   * What a closed pipe of its output means to the command. By default, it runs on: its exit code says how its work ended.
+   * `awaited`: it works only for the reader, and exits with 0. `needed`: it fails. `ignored`: it serves others, and runs on
+   * whatever happens to its output.
+   */
+  reader?: 'awaited' | 'needed' | 'ignored'
   /** The newer command that does the same, with its option. The older name stays. */
   now?: string
   /** Whether the command is for completion scripts only, so that no list of commands shows it. */

@@ -9,19 +9,33 @@ export async function main(words: readonly string[], host: Host): Promise<number
   const asked = words[0] === 'help' ? [...words.slice(1), '--help'] : words
   const [first] = asked
   const row = find(asked)
-  // The reader of a pipe may stop early (`svc logs … | head`): that is not an error.
-  host.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (!row?.outlivesReader) host.exit(error.code === 'EPIPE' ? 0 : 1)
-  })
-  // Writing fails once the terminal of a server was closed. The server must keep running.
-  if (row?.outlivesReader) host.stderr.on('error', () => {})
+  const end = watchOutput(host, row ?? { reader: 'awaited' })
   if (first === '--all' && words[0] === 'help') return overview(commands, host)
   if (first === undefined || ['help', '--help', '-h'].includes(first))
     return asked.includes('--all') ? overview(commands, host) : start(host)
   if (['--version', '-V', '-v'].includes(words[0] as string)) return version(host)
   if (row === undefined) return (await topic(asked, host)) ?? (await unknown(asked, host))
   if (isOtherSpelling(asked)) return await refuse(asked.slice(0, 2), asked, host)
-  return await run(row, asked.slice(row.words), host)
+  return end(await run(row, asked.slice(row.words), host))
+}
+
+/** Handles failed writes to the output, as `reader` says. Returns what makes the exit code: 1 if wanted output was lost. */
+function watchOutput({ stdout, stderr, exit }: Host, { reader }: Pick<CommandRow, 'reader'>): (code: number) => number {
+  let [isLost, hasEnded] = [false, reader !== undefined]
+  stdout.on('error', async (error: NodeJS.ErrnoException) => {
+    if (isLost || reader === 'ignored') return
+    // The reader of a pipe may stop early (`svc logs … | head`): that is not an error.
+    if (error.code === 'EPIPE' && reader !== 'needed') return reader === 'awaited' ? exit(0) : undefined
+    isLost = true
+    const { reasonOf } = await import('../base/errors.js')
+    stderr.write(`error: Cannot write to standard output: ${reasonOf(error)}\n`)
+    if (hasEnded) exit(1)
+  })
+  stderr.on('error', () => {})
+  return code => {
+    hasEnded = true
+    return code === 0 && isLost ? 1 : code
+  }
 }
 
 function find(words: readonly string[]): (CommandRow & { words: number }) | undefined {

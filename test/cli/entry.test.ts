@@ -1,10 +1,13 @@
 import t from 'tap'
-import { readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { commands, topics } from '../../lib/cli/command-table.js'
 import { main } from '../../lib/cli/entry.js'
-import { svc } from '../support/svc.js'
+import { bare } from '../support/bare.js'
+import { svc, svcPath } from '../support/svc.js'
 import type { Host } from '../../lib/cli/terminal/output.js'
 
 const names = commands.filter(({ name, hidden }) => name !== 'help' && hidden !== true).map(({ name }) => name)
@@ -165,4 +168,31 @@ t.test('a closed output pipe is not an error', async t => {
   })
   t.equal(code, 0)
   t.equal(stderr, '')
+})
+
+/** Runs a command whose output goes to a file, or to a pipe that nobody reads (null). */
+async function runTo(path: string | null, words: string[], cwd: string): Promise<{ code: number; stderr: string }> {
+  const out = path === null ? 'pipe' : openSync(path, 'w')
+  const child = spawn(...bare(process.execPath, [svcPath, ...words]), {
+    cwd,
+    env: { PATH: process.env['PATH'], HOME: cwd, SVC_HOME: cwd },
+    stdio: ['ignore', out, 'pipe']
+  })
+  child.stdout?.destroy()
+  if (typeof out === 'number') closeSync(out)
+  let stderr = ''
+  child.stderr?.on('data', piece => (stderr += piece))
+  const [code] = await once(child, 'close')
+  return { code, stderr }
+}
+
+t.test('a command whose reader has gone ends with the exit code of its work', async t => {
+  t.strictSame(await runTo(null, ['verify'], t.testdir({})), { code: 1, stderr: '' }, 'no database')
+  t.strictSame(await runTo(null, ['home'], t.testdir({})), { code: 0, stderr: '' })
+})
+
+t.test('output that cannot be written is an error', { skip: !existsSync('/dev/full') && 'no /dev/full' }, async t => {
+  const lost = { code: 1, stderr: 'error: Cannot write to standard output: no space left on device\n' }
+  for (const words of [['--help'], ['home'], ['logs', '--help']])
+    t.strictSame(await runTo('/dev/full', words, t.testdir({})), lost, words.join(' '))
 })

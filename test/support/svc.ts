@@ -72,7 +72,7 @@ function needsProcess(
     [name, ...aliases].some(typed => typed === words.slice(0, typed.split(' ').length).join(' '))
   )
   // Servers and agents run until a signal ends them.
-  if (row === undefined || (row.outlivesReader && !isRefused)) return true
+  if (row === undefined || (row.reader === 'ignored' && !isRefused)) return true
   if (program !== undefined || onOutput !== undefined || interruptAt !== undefined) return true
   if (Object.keys(env).some(name => ofNode.test(name))) return true
   // Below the home directory, which Node reads from the environment of the process.

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { formatBytes } from '../../base/shared/api.js'
 import { type Column, cutToWidth, renderTable, widthOf } from './columns.js'
 import { cleanText, createCleaner, plainText } from './terminal-text.js'
@@ -69,7 +70,8 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
       const isTaken = stdout.write(
         stdout.isTTY ? cleaner.push(typeof bytes === 'string' ? bytes : decoder.decode(bytes, { stream: true })) : bytes
       )
-      if (!isTaken) await new Promise<void>(resolve => stdout.once('drain', resolve))
+      // An error ends the wait, too: entry.ts decides what it means.
+      if (!isTaken) await once(stdout, 'drain').catch(() => {})
     },
     json,
     result(isJson, value, text) {
