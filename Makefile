@@ -16,6 +16,9 @@ install: node_modules/.package-lock.json ## Install what package-lock.json names
 build: install ## Compile lib, www and test into dist
 	npx tsc -b
 	cp -R www/index.html www/styles www/icons dist/www/
+	@# Node looks for the type of each module in all directories above it, a tenth of a start. Here it finds it.
+	cp lib/package.json dist/lib/
+	cp lib/package.json dist/test/
 	@# What the server hands out: its description, from the map of routes (lib/api/map), and the archives of install.sh.
 	node dist/test/release/describe.js
 

@@ -101,6 +101,11 @@ t.test('the bundles have the manual pages of their commands, where npm finds the
   }
 })
 
+t.test('each bundle says beside its modules what they are', async t => {
+  for (const bundle of [server, clientOnly])
+    t.strictSame(JSON.parse(readFileSync(join(bundle, 'dist/lib/package.json'), 'utf8')), { type: 'module' })
+})
+
 t.test('each file that a module names is in its bundle', async t => {
   const named = /\b(?:from|import\(?) ?['"](\.[^'"]+)['"]|new URL\(['"](\.[^'"]+\.\w+)['"], import\.meta\.url\)/g
   for (const bundle of [server, clientOnly]) {

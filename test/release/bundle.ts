@@ -236,7 +236,11 @@ export async function makeDownloads(): Promise<void> {
 async function clientBundle(madeAtSeconds: number): Promise<Bundle> {
   return {
     name: 'svc-client',
-    modules: ['bin/svc.js', ...clientModules(join(top, 'dist/lib'), bundledFamilies).map(path => `dist/lib/${path}`)],
+    modules: [
+      'bin/svc.js',
+      'dist/lib/package.json',
+      ...clientModules(join(top, 'dist/lib'), bundledFamilies).map(path => `dist/lib/${path}`)
+    ],
     documents: ['LICENSE'],
     packages: ['yazl', 'buffer-crc32'],
     manual: await manualPages({ version, madeAtSeconds }, family => bundledFamilies.includes(family))
