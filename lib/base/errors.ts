@@ -200,6 +200,7 @@ const acts: Readonly<Record<string, string>> = {
   chmod: 'change the permissions of',
   chown: 'change the owner of',
   copyfile: 'copy',
+  fsync: 'write',
   link: 'link',
   lstat: 'look at',
   mkdir: 'create the directory',
@@ -216,18 +217,19 @@ const acts: Readonly<Record<string, string>> = {
   stat: 'look at',
   symlink: 'create the link',
   unlink: 'remove',
-  utime: 'change the times of'
+  utime: 'change the times of',
+  write: 'write'
 }
 
 /** Returns a sentence for an error that names a system call and a path, otherwise its message. */
 export function sentenceOf(error: unknown): string {
   const { syscall = '', path = '' } = (error as SystemError) ?? {}
-  if (path === '') return messageOf(error)
+  const act = acts[syscall.replace(/ .*/, '')]
+  if (path === '') return act === 'write' ? `Cannot write: ${reasonOf(error)}` : messageOf(error)
   if (syscall === 'mkdtemp') {
     const place = path.replace(/[\\/][^\\/]*$/, '')
     return `Cannot create a temporary directory in "${place}": ${reasonOf(error)}. Set TMPDIR to a directory that you can write to`
   }
-  const act = acts[syscall.replace(/ .*/, '')]
   return act === undefined ? messageOf(error) : `Cannot ${act} "${path}": ${reasonOf(error)}`
 }
 
@@ -251,11 +253,11 @@ export const noInodes = words[outOfInodes] as string
 
 /** Whether a call failed with ENOSPC because the file system of its path has no free inode. `nameError` (files.ts) notes it. */
 export function isOutOfInodes(error: unknown): boolean {
-  const { message = '', path = '' } = (error as SystemError) ?? {}
+  const { message = '', path = '', syscall } = (error as SystemError) ?? {}
   if (codeOf(error) !== 'ENOSPC') return false
   if (message.includes(noInodes)) return true
-  // A write has no path, and needs no inode.
-  if (path === '' || typeof fs.statfsSync !== 'function') return false
+  // A write needs no inode.
+  if (path === '' || syscall === 'write' || typeof fs.statfsSync !== 'function') return false
   try {
     const { files, ffree } = fs.statfsSync(dirname(path))
     return files > 0 && ffree === 0

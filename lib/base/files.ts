@@ -144,10 +144,28 @@ export async function replaceFile(path: string, text: string | Iterable<string>,
     await rename(waiting, target)
   } catch (error) {
     await unlink(waiting).catch(() => {})
-    throw error
+    throw inFile(path, error)
   }
   await syncDirectory(dirname(target))
   await removeLeftovers(target, Date.now() - leftoverMs).catch(() => [])
+}
+
+/** Writes a new small file completely or not at all. Rejects with EEXIST if there is one. */
+export async function writeNew(path: string, text: string, mode: number): Promise<void> {
+  const file = await open(path, 'wx', mode)
+  try {
+    await writeFile(file, text)
+  } catch (error) {
+    await unlink(path).catch(() => {})
+    throw inFile(path, error)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Names the file in an error of the system: a failed write knows only its descriptor. */
+function inFile(path: string, error: unknown): unknown {
+  return error instanceof Error && 'syscall' in error ? Object.assign(error, { path }) : error
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Client } from './client/client.js'
-import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { reasonOf, Refusal } from '../base/errors.js'
+import { writeNew } from '../base/files.js'
 import { countOf, oneLine } from '../base/text.js'
 import { type AccessToken, daysLeftOf, type ListedToken, type TokenAdvice, unusedDays } from '../model/access.js'
 import { isSameName } from '../model/project.js'
@@ -57,7 +57,7 @@ export async function handOver(secret: string, file: string | undefined, { outpu
     return
   }
   try {
-    await writeFile(resolve(cwd, file), `${secret}\n`, { mode: 0o600, flag: 'wx' })
+    await writeNew(resolve(cwd, file), `${secret}\n`, 0o600)
   } catch (error) {
     // The token exists, and nobody would know its secret.
     output.warn(`The secret could not be written to ${file}: ${reasonOf(error)}. It is shown instead:`)

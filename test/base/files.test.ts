@@ -56,6 +56,7 @@ import {
   removeLeftoversIn,
   makeDirectory,
   replaceFile,
+  writeNew,
   syncDirectory,
   syncPath,
   trustedUsers,
@@ -63,7 +64,7 @@ import {
   throughBeside,
   throughPart
 } from '../../lib/base/files.js'
-import { reasonOf, spaceCure } from '../../lib/base/errors.js'
+import { reasonOf, sentenceOf, spaceCure } from '../../lib/base/errors.js'
 import { ownMark } from '../../lib/base/runtime.js'
 import { watchDescriptors } from '../support/descriptors.js'
 import { createRandom } from '../support/random.js'
@@ -538,4 +539,18 @@ t.test('a directory is made only in one that is there', async t => {
   t.same(readdirSync(directory), ['a'])
   writeFileSync(join(directory, 'b'), '')
   await t.rejects(makeDirectory(join(directory, 'b'), 0o700), { code: 'EEXIST' })
+})
+
+t.test('a file that does not fit on the disk is named, and nothing of it stays', async t => {
+  const disk = smallDisk(t, 64 * 1024)
+  if (disk === null) return
+  const [path, text] = [join(disk, 'a'), 'x'.repeat(256 * 1024)]
+  for (const write of [writeNew, replaceFile]) {
+    const error = await write(path, text, 0o600).catch((error: unknown) => error)
+    t.equal(sentenceOf(error), `Cannot write "${path}": no space left on device`)
+    t.strictSame(readdirSync(disk), [])
+  }
+  await writeNew(path, 'one', 0o600)
+  await t.rejects(writeNew(path, 'two', 0o600), { code: 'EEXIST' })
+  t.equal(readFileSync(path, 'utf8'), 'one')
 })

@@ -1,9 +1,10 @@
 import type { Client } from '../client/client.js'
 import { projectNamesOf, nearOr } from '../client/named-project.js'
 import { generateKeyPairSync } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
 import { hasCode, reasonOf, Refusal } from '../../base/errors.js'
+import { writeNew } from '../../base/files.js'
 import { countOf, oneLine } from '../../base/text.js'
 import { publicKeyOf } from '../../core/proof/keys.js'
 import type { SignersFile, SigningKey } from '../../model/statement.js'
@@ -26,8 +27,11 @@ export const commands = {
       const path = resolve(context.cwd, operands.file)
       const { privateKey } = generateKeyPairSync('ed25519')
       const { text, fingerprint } = publicKeyOf(privateKey)
-      await writeNew(path, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), 0o600)
-      await writeNew(`${path}.pub`, `${text}\n`, 0o644)
+      await create(path, privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), 0o600)
+      await create(`${path}.pub`, `${text}\n`, 0o644).catch(async (error: unknown) => {
+        await rm(path, { force: true })
+        throw error
+      })
       context.output.print(`${path}.pub ${fingerprint}`)
       context.output.note(
         `The private key is in ${path}. Trust the public one: svc keys trust ${path}.pub --name <name>`
@@ -155,13 +159,11 @@ function listFile({ keys, problem }: SignersFile, { output }: Context): void {
   ])
 }
 
-async function writeNew(path: string, text: string, mode: number): Promise<void> {
-  try {
-    await writeFile(path, text, { mode, flag: 'wx' })
-  } catch (error) {
-    const why = hasCode(error, 'EEXIST') ? 'it exists already' : reasonOf(error)
-    throw new Refusal('usage', 'file_exists', `Cannot write "${path}": ${why}`)
-  }
+async function create(path: string, text: string, mode: number): Promise<void> {
+  await writeNew(path, text, mode).catch((error: unknown) => {
+    if (!hasCode(error, 'EEXIST')) throw error
+    throw new Refusal('usage', 'file_exists', `Cannot write "${path}": it exists already`)
+  })
 }
 
 async function readPublic(file: string, { cwd, host }: Context): Promise<string> {

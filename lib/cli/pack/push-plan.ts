@@ -1,12 +1,12 @@
 /* The plan of a push: one that was saved before, or one that is made because the push asks for more than the policy. */
 import { demandLine } from './signing.js'
 import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { treeMediaType, writeTree } from '../../core/archive/tree-wire.js'
 import type { SourceTree } from '../../core/archive/tree.js'
 import { reasonOf, Refusal } from '../../base/errors.js'
+import { replaceFile } from '../../base/files.js'
 import { readText } from '../../base/text.js'
 import type { EffectiveConfig } from '../../base/config/precedence.js'
 import { type PlanAnswer, planKinds, type PlanPaths } from '../../model/plan.js'
@@ -90,11 +90,9 @@ export async function savePlan(path: string, answer: PlanAnswer): Promise<void> 
     throw new Refusal('conflict', 'plan_incomplete', sentence)
   }
   const saved = { planId, expiresAt, projectId: project.id, treeSha256, counts, paths }
-  try {
-    await writeFile(path, `${JSON.stringify(saved, null, 2)}\n`)
-  } catch (error) {
-    throw usage('--save', `Cannot write "${path}": ${reasonOf(error)}`)
-  }
+  await replaceFile(path, `${JSON.stringify(saved, null, 2)}\n`, 0o666).catch((error: unknown) => {
+    throw new Refusal('invalid', 'not_writable', `Cannot write "${path}": ${reasonOf(error)}`, { cause: error })
+  })
 }
 
 /** Reads a plan that `svc plan --save` wrote. Refuses any other file (`usage`). */

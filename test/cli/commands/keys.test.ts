@@ -1,5 +1,5 @@
 /* svc keys, and pushes that are signed with keys of svc, ssh-keygen and minisign, against a real server. */
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startServe } from '../../support/serve-process.js'
@@ -73,4 +73,17 @@ t.test('keys of every kind sign a push that a project asks to be signed', { skip
   t.match(revoked, { code: 0, stdout: /was revoked as of/, stderr: /It has signed 2 deployments since then/ })
   t.match(await push('--sign-key', ana.path), { code: 1, stderr: /was revoked/ })
   t.match(await svc(['keys', 'revoke', 'nobody', '--yes'], admin), { code: 1, stderr: /Key not found: "nobody"/ })
+})
+
+t.test('a key that cannot be written whole leaves no file', async t => {
+  const cwd = t.testdir({ 'a.pub': '' })
+  t.match(await svc(['keys', 'generate', 'a'], { cwd }), {
+    code: 2,
+    stderr: /Cannot write ".*a.pub": it exists already/
+  })
+  t.strictSame(readdirSync(cwd), ['a.pub'])
+  t.match(await svc(['keys', 'generate', 'none/a'], { cwd }), {
+    code: 1,
+    stderr: /Cannot open ".*none.a": no such file/
+  })
 })
