@@ -59,7 +59,7 @@ export async function ownershipOf(
   const owned = await trees.read(project.id, needsTree ? longWaitMs : waitMs, needsTree)
   if (owned.baseline === 'building' && needsTree) throw notReady()
   return {
-    tree: owned.baseline === 'owned' ? await owned.contents() : null,
+    tree: owned.baseline === 'owned' ? owned.path : null,
     isUnknown: owned.baseline === 'building',
     ...rules,
     ...keepsOf({ store, settings }, project)

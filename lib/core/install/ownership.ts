@@ -12,8 +12,8 @@ import type { Folders } from './held.js'
 
 /** What an extraction knows about the target, and may do about it. */
 export interface Ownership {
-  /** The contents of the owned tree (owned-tree.ts); null if svc owns nothing there, or does not know what. */
-  tree: Uint8Array | null
+  /** The owned tree (owned-tree.ts), its path or its contents; null if svc owns nothing there, or does not know what. */
+  tree: string | Uint8Array | null
   /** Whether svc does not know what it owns: then svc calls no file that of somebody else. */
   isUnknown?: boolean
   /**

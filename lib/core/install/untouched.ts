@@ -17,8 +17,8 @@ interface Taking {
   folders: Folders
   items: readonly Item[]
   records: Records
-  /** The contents of the owned tree. */
-  tree: Uint8Array
+  /** The owned tree, its path or its contents. */
+  tree: string | Uint8Array
   /** Times that differ by less than this are the same. */
   toleranceMs: number
   /** Throws if the extraction must be abandoned. */

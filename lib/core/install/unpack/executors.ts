@@ -1,4 +1,4 @@
-import { lstat, realpath, stat, writeFile } from 'node:fs/promises'
+import { lstat, readFile, realpath, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { closeSync, existsSync, fstatSync, openSync, rmSync, writeSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +12,7 @@ import { findKept, openEach, openKept } from '../../archive/pack-set.js'
 import type { Archive } from '../../archive/read.js'
 import { abreast, disk, isLocalTree, listMounts } from '../disk.js'
 import { readOwnedEntries } from '../owned-tree.js'
+import type { Ownership } from '../ownership.js'
 import { beforePathOf, removeBeforeImages } from '../before-images.js'
 import { deployIdOf, journalHead } from '../journal.js'
 import {
@@ -180,9 +181,9 @@ export async function isSmallExtraction(
 ): Promise<boolean> {
   const { archivePath, journalPath, extraction } = job
   const tree = extraction.ownership?.tree ?? null
-  if (tree !== null && tree.length > limits.treeBytes) return false
   let archive: Archive | null = null
   try {
+    if (tree !== null && (await sizeOfTree(tree)) > limits.treeBytes) return false
     const mounts = await listMounts()
     const kept = await findKept(archivePath)
     if (mounts.length === 0 || kept === null || (await stat(kept.path)).size > limits.archiveBytes) return false
@@ -214,11 +215,15 @@ async function isSmallMark(
   limits: SmallLimits = defaultSmall
 ): Promise<boolean> {
   try {
-    const size = typeof owned === 'string' ? (await stat(owned)).size : owned.length
-    return size <= limits.treeBytes && isLocalTree(await listMounts(), await realpath(target))
+    return (await sizeOfTree(owned)) <= limits.treeBytes && isLocalTree(await listMounts(), await realpath(target))
   } catch {
     return false
   }
+}
+
+/** Returns the size of an owned tree, given by its path or its contents. */
+async function sizeOfTree(tree: string | Uint8Array): Promise<number> {
+  return typeof tree === 'string' ? (await stat(tree)).size : tree.length
 }
 
 async function bytesOf(target: string, paths: Iterable<string>): Promise<number> {
@@ -318,6 +323,11 @@ type Call = (
   given?: { descriptors?: readonly number[]; onStart?: (process: FoundProcess) => void }
 ) => Promise<Answer>
 
+/** Returns the same with the contents of the owned tree: the user has no permission to read its file. */
+async function withContents(ownership: Ownership | undefined): Promise<Ownership | undefined> {
+  return typeof ownership?.tree === 'string' ? { ...ownership, tree: await readFile(ownership.tree) } : ownership
+}
+
 async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, call: Call): Promise<Answer> {
   const { archivePath, journalPath, manifestPath, extraction } = job
   const opened: number[] = []
@@ -341,7 +351,11 @@ async function extract(job: Extract<Job, { kind: 'extract' }>, rights: Rights, c
       writeOwner(disk, journalPath, { user, uid, ...process, bootId: bootId(), target })
     }
     const descriptors = [archive, journal, manifest, before, ...packs]
-    const answer = await call({ kind: 'extract', extraction, packs: packs.length }, job, { descriptors, onStart })
+    const given = { ...extraction, ownership: await withContents(extraction.ownership) }
+    const answer = await call({ kind: 'extract', extraction: given, packs: packs.length }, job, {
+      descriptors,
+      onStart
+    })
     nameManifest(disk, manifestPath)
     if (answer.kind !== 'extracted') return answer
     const { extracted } = answer
