@@ -248,7 +248,7 @@ export interface Placed extends Pick<Digest, 'mode' | 'gid' | 'sha256'> {
 /** One record for each item, by the index of the item. */
 export interface Records {
   /** The memory of the records, to be shared with another thread. */
-  readonly memory: SharedArrayBuffer
+  readonly memory: readonly SharedArrayBuffer[]
   existing(index: number): Existing
   setExisting(index: number, existing: Existing): void
   outcome(index: number): Outcome
@@ -277,70 +277,78 @@ export interface Records {
   before(index: number): Digest | null
 }
 
+/** Number of records in a block: the C library keeps much larger ones, and their neighbours, when they are freed. */
+const blockRecords = 4096
+
 /** Creates records for `count` items, all of them pending. */
 export function createRecords(count: number): Records {
-  return recordsIn(new SharedArrayBuffer(count * recordBytes))
+  const blocks = Array.from({ length: Math.ceil(count / blockRecords) }, (_, block) =>
+    Math.min(blockRecords, count - block * blockRecords)
+  )
+  return recordsIn(blocks.map(records => new SharedArrayBuffer(records * recordBytes)))
 }
 
 /**
  * Returns the records of another thread. Each thread must write only its own items, and must receive a message from the
  * other before it reads the other's records.
  */
-export function recordsIn(memory: SharedArrayBuffer): Records {
-  const bytes = Buffer.from(memory)
-  const view = new DataView(memory)
-  const at = (index: number): number => index * recordBytes
+export function recordsIn(memory: readonly SharedArrayBuffer[]): Records {
+  const blocks = memory.map(block => ({ bytes: Buffer.from(block), view: new DataView(block) }))
+  const bytesOf = (index: number): Buffer => (blocks[Math.floor(index / blockRecords)] as (typeof blocks)[number]).bytes
+  const viewOf = (index: number): DataView => (blocks[Math.floor(index / blockRecords)] as (typeof blocks)[number]).view
+  const at = (index: number): number => (index % blockRecords) * recordBytes
   const ownerAt = (index: number): FileOwner => {
-    return { uid: view.getUint32(at(index) + 112), gid: view.getUint32(at(index) + 116) }
+    return { uid: viewOf(index).getUint32(at(index) + 112), gid: viewOf(index).getUint32(at(index) + 116) }
   }
   return {
     memory,
-    existing: index => existingCodes[bytes[at(index) + 1] as number] as Existing,
+    existing: index => existingCodes[bytesOf(index)[at(index) + 1] as number] as Existing,
     setExisting: (index, existing) => {
-      bytes[at(index) + 1] = existingCodes.indexOf(existing)
+      bytesOf(index)[at(index) + 1] = existingCodes.indexOf(existing)
     },
-    outcome: index => outcomeCodes[bytes[at(index)] as number] as Outcome,
+    outcome: index => outcomeCodes[bytesOf(index)[at(index)] as number] as Outcome,
     settle(index, outcome, { mode, gid, sha256, mtimeMs, ino, ctimeMs = Number.NaN, owner }) {
-      view.setFloat64(at(index) + 120, ctimeMs)
-      view.setUint32(at(index) + 4, mode)
-      view.setFloat64(at(index) + 96, mtimeMs)
-      view.setFloat64(at(index) + 104, ino)
-      view.setUint32(at(index) + 12, gid)
-      bytes.set(sha256, at(index) + 24)
+      viewOf(index).setFloat64(at(index) + 120, ctimeMs)
+      viewOf(index).setUint32(at(index) + 4, mode)
+      viewOf(index).setFloat64(at(index) + 96, mtimeMs)
+      viewOf(index).setFloat64(at(index) + 104, ino)
+      viewOf(index).setUint32(at(index) + 12, gid)
+      bytesOf(index).set(sha256, at(index) + 24)
       const before = ownerAt(index)
       const isOther = owner !== undefined && (owner.uid !== before.uid || owner.gid !== before.gid)
-      bytes[at(index) + 2] = isOther ? 1 : 0
-      bytes[at(index)] = outcomeCodes.indexOf(outcome)
+      bytesOf(index)[at(index) + 2] = isOther ? 1 : 0
+      bytesOf(index)[at(index)] = outcomeCodes.indexOf(outcome)
     },
     keep(index) {
-      bytes[at(index)] = outcomeCodes.indexOf('kept')
+      bytesOf(index)[at(index)] = outcomeCodes.indexOf('kept')
     },
     setBefore(index, before, { mtimeMs, uid, gid }) {
-      view.setFloat64(at(index) + 88, mtimeMs)
-      view.setUint32(at(index) + 8, before.mode)
-      view.setUint32(at(index) + 112, uid)
-      view.setUint32(at(index) + 116, gid)
-      view.setFloat64(at(index) + 16, before.size)
-      bytes.set(before.sha256, at(index) + 56)
+      viewOf(index).setFloat64(at(index) + 88, mtimeMs)
+      viewOf(index).setUint32(at(index) + 8, before.mode)
+      viewOf(index).setUint32(at(index) + 112, uid)
+      viewOf(index).setUint32(at(index) + 116, gid)
+      viewOf(index).setFloat64(at(index) + 16, before.size)
+      bytesOf(index).set(before.sha256, at(index) + 56)
     },
-    timeBeforeMs: index => view.getFloat64(at(index) + 88),
-    ownerBefore: index => (bytes[at(index) + 1] !== 0 && bytes[at(index) + 2] === 1 ? ownerAt(index) : null),
-    mtimeMs: index => view.getFloat64(at(index) + 96),
-    ctimeMs: index => view.getFloat64(at(index) + 120),
+    timeBeforeMs: index => viewOf(index).getFloat64(at(index) + 88),
+    ownerBefore: index =>
+      bytesOf(index)[at(index) + 1] !== 0 && bytesOf(index)[at(index) + 2] === 1 ? ownerAt(index) : null,
+    mtimeMs: index => viewOf(index).getFloat64(at(index) + 96),
+    ctimeMs: index => viewOf(index).getFloat64(at(index) + 120),
     reopen(index) {
-      bytes[at(index)] = outcomeCodes.indexOf('pending')
+      bytesOf(index)[at(index)] = outcomeCodes.indexOf('pending')
     },
-    ino: index => view.getFloat64(at(index) + 104),
-    mode: index => view.getUint32(at(index) + 4),
-    gid: index => view.getUint32(at(index) + 12),
-    sha256: index => bytes.subarray(at(index) + 24, at(index) + 56),
+    ino: index => viewOf(index).getFloat64(at(index) + 104),
+    mode: index => viewOf(index).getUint32(at(index) + 4),
+    gid: index => viewOf(index).getUint32(at(index) + 12),
+    sha256: index => bytesOf(index).subarray(at(index) + 24, at(index) + 56),
     before(index) {
-      if (bytes[at(index) + 1] === 0) return null
+      if (bytesOf(index)[at(index) + 1] === 0) return null
       return {
-        size: view.getFloat64(at(index) + 16),
-        mode: view.getUint32(at(index) + 8),
-        gid: view.getUint32(at(index) + 116),
-        sha256: bytes.subarray(at(index) + 56, at(index) + 88)
+        size: viewOf(index).getFloat64(at(index) + 16),
+        mode: viewOf(index).getUint32(at(index) + 8),
+        gid: viewOf(index).getUint32(at(index) + 116),
+        sha256: bytesOf(index).subarray(at(index) + 56, at(index) + 88)
       }
     }
   }

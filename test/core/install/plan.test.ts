@@ -130,3 +130,14 @@ t.test('another thread reads the record of an item, and its neighbours are uncha
   records.settle(2, 'staged', placed)
   t.equal(other.ownerBefore(2), null, 'there was none')
 })
+
+t.test('each of many items has a record of its own', async t => {
+  const records = createRecords(10_000)
+  const chosen = [0, 4095, 4096, 8191, 8192, 9999]
+  const placed = { mode: 0o100644, gid: 0, sha256: sha256('new'), mtimeMs: 0 }
+  for (const index of chosen) records.settle(index, 'staged', { ...placed, ino: index })
+  const other = recordsIn(records.memory)
+  const staged = Array.from({ length: 10_000 }, (_, index) => index).filter(index => other.outcome(index) === 'staged')
+  t.strictSame(staged, chosen)
+  t.strictSame(staged.map(other.ino), chosen)
+})

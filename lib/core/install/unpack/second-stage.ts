@@ -24,7 +24,7 @@ export interface StageTask {
   staging: string
   umask: number
   toleranceMs: number
-  records: SharedArrayBuffer
+  records: readonly SharedArrayBuffer[]
 }
 
 /**
