@@ -94,9 +94,7 @@ export async function* readOwnedEntries(from: string | Uint8Array): AsyncGenerat
  * memory. Throws `UnusableTree` if the tree is incomplete, which may be noticed only at its end.
  */
 export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerator<Iterable<OwnedEntry>> {
-  let [crc, count] = [0, 0]
-  let end: string | null = null
-  let isFirst = true
+  let count = 0
 
   function* entriesOf(text: string): Generator<OwnedEntry> {
     for (let at = 0, to = 0; at < text.length; at = to + 1) {
@@ -107,6 +105,21 @@ export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerat
     }
   }
 
+  for await (const lines of linesOfEntries(from, () => count)) yield entriesOf(lines.toString())
+}
+
+/** Reads a tree to its end. Throws `UnusableTree` if it is not as it was written. */
+async function checkOwnedTree(path: string): Promise<void> {
+  let count = 0
+  for await (const lines of linesOfEntries(path, () => count))
+    for (let at = lines.indexOf(newline); at !== -1; at = lines.indexOf(newline, at + 1)) count++
+}
+
+/** Yields the lines of the entries of a tree, many at a time. Throws `UnusableTree`. `countOf` returns their number. */
+async function* linesOfEntries(from: string | Uint8Array, countOf: () => number): AsyncGenerator<Buffer> {
+  let crc = 0
+  let end: string | null = null
+  let isFirst = true
   for await (const block of blocksOf(from)) {
     if (end !== null) throw new UnusableTree(`${nameOf(from)} is damaged`)
     const start = isFirst ? endOfLine(block) + 1 : 0
@@ -117,10 +130,10 @@ export async function* readOwnedBatches(from: string | Uint8Array): AsyncGenerat
       end = block.toString('utf8', last).replace(/\n$/, '')
     const lines = block.subarray(start, end === null ? block.length : last)
     crc = crc32(lines, crc)
-    yield entriesOf(lines.toString())
+    yield lines
   }
   if (end === null) throw new UnusableTree(`${nameOf(from)} is incomplete`)
-  if (end !== endLine(count, crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
+  if (end !== endLine(countOf(), crc)) throw new UnusableTree(`${nameOf(from)} is damaged`)
 }
 
 function nameOf(from: string | Uint8Array): string {
@@ -472,8 +485,7 @@ const typeBits = 0o170000
  */
 export async function doFoldTask(task: Exclude<FoldTask, DigestTask>): Promise<TornManifest[]> {
   if (task.kind === 'check') {
-    const entries = readOwnedEntries(task.path)
-    while (!(await entries.next()).done);
+    await checkOwnedTree(task.path)
     return []
   }
   const torn: TornManifest[] = []
@@ -541,7 +553,7 @@ const idleMs = 10_000
 /** Total size of the files of a task from which a thread does it: about 20 ms of work. */
 const defaultThreadBytes = 512 * 1024
 /** Young objects of the thread live as long as a block of lines; the default of 48 MB would only be filled with garbage. */
-const maxYoungGenerationSizeMb = 8
+const maxYoungGenerationSizeMb = 3
 
 /** Creates the thread, which starts when there is work. */
 export function createFoldThreads({ threadBytes = defaultThreadBytes } = {}) {
