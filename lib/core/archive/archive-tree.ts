@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths, packedMode } from '../../base/shared/tree-text.js'
+import { compareTreePaths, packedMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
 import { createEntryReader, type EntryReader } from './entry-data.js'
 import { openKept } from './pack-set.js'
 import type { Archive, ArchiveEntry, ArchiveLimits } from './read.js'
@@ -46,35 +46,56 @@ export async function treeOfArchive(path: string, limits: ArchiveLimits, signal:
 
 /** How to read the entries of an archive. */
 interface ReadingEntries {
-  /** Returns the digest of an entry that need not be read; undefined: it is read. */
-  known?: (entry: ArchiveEntry) => string | undefined
+  /** Digests of entries that need not be read, if they are of that size; sorted. */
+  known?: AsyncIterable<Pick<TreeEntry, 'path' | 'size' | 'sha256'>>
   signal?: AbortSignal | undefined
 }
 
 /**
  * Returns the files and links of an archive with their digests, sorted (`compareTreePaths`). Refuses what the reading of
- * its entries refuses. Throws the reason of an aborted signal.
+ * its entries refuses. Throws the reason of an aborted signal, and what `known` throws.
  */
 export async function entriesOfArchive(
-  archive: Archive,
-  { known = () => undefined, signal }: ReadingEntries = {}
+  archive: Pick<Archive, 'entries' | 'file' | 'fileSize'>,
+  { known = nothing(), signal }: ReadingEntries = {}
 ): Promise<TimedEntry[]> {
-  const reader = createEntryReader(archive)
-  const entries: TimedEntry[] = []
-  let sinceTurn = 0
-  for (const entry of archive.entries) {
-    if (entry.kind === 'directory') continue
+  const packed = archive.entries.filter(({ kind }) => kind !== 'directory')
+  const entries = packed.map((entry): TimedEntry => {
     const { path, size, mtimeMs } = entry
-    const mode = packedMode(entry)
-    const digest = known(entry)
-    if (digest === undefined) sinceTurn += size + entryCost
-    entries.push({ path, mode, size, sha256: digest ?? (await hashOf(entry, reader)), mtimeMs: mtimeMs ?? 0 })
+    return { path, mode: packedMode(entry), size, sha256: '', mtimeMs: mtimeMs ?? 0 }
+  })
+  const sorted = [...entries].sort(orderOf(entries))
+  await takeDigests(sorted, known)
+  const reader = createEntryReader(archive)
+  let sinceTurn = 0
+  for (const [at, entry] of packed.entries()) {
+    const found = entries[at] as TimedEntry
+    if (found.sha256 !== '') continue
+    found.sha256 = await hashOf(entry, reader)
+    sinceTurn += entry.size + entryCost
     if (sinceTurn < bytesPerTurn) continue
     sinceTurn = 0
     await nextTurn()
     signal?.throwIfAborted()
   }
-  return entries.sort((a, b) => compareTreePaths(a.path, b.path))
+  return sorted
+}
+
+async function* nothing(): AsyncGenerator<never> {}
+
+function orderOf(entries: readonly TimedEntry[]): (a: TimedEntry, b: TimedEntry) => number {
+  const order = treeOrder(entries.map(({ path }) => path))
+  return (a, b) => order(a.path, b.path)
+}
+
+/** Gives the entries, which are sorted, the digests that are known. */
+async function takeDigests(entries: readonly TimedEntry[], known: Required<ReadingEntries>['known']): Promise<void> {
+  let at = 0
+  for await (const { path, size, sha256 } of known) {
+    while (at < entries.length && compareTreePaths((entries[at] as TimedEntry).path, path) < 0) at++
+    const entry = entries[at]
+    if (entry?.path === path && entry.size === size) entry.sha256 = sha256
+  }
 }
 
 async function hashOf(entry: ArchiveEntry, reader: EntryReader): Promise<string> {

@@ -204,34 +204,32 @@ const entriesInTurn = 1_000
 type Entries = Pick<PackIndex, 'runs' | 'paths' | 'modes' | 'times'>
 
 /** Presents entries of packs as one zip. Closing it closes the packs. */
-export function createPackSet(
+function createPackSet(
   index: Entries,
   packs: readonly Pack[],
   { limits = anyArchive, name }: { limits?: ArchiveLimits; name: string }
 ) {
-  const placed = entriesOfIndex(index, packs, name)
-  const { entries, packOf, ordinalOf } = placed
-  const totalBytes = entries.reduce((sum, { size }) => sum + size, 0)
+  const entries: ArchiveEntry[] = []
+  const [packOf, ordinalOf]: [number[], number[]] = [[], []]
+  let [totalBytes, directoryBytes] = [0, 0]
+  for (const { entry, pack, ordinal, directoryHeader } of placedEntries(index, packs, name)) {
+    entries.push(entry)
+    packOf.push(pack)
+    ordinalOf.push(ordinal)
+    totalBytes += entry.size
+    directoryBytes += directoryHeader
+  }
   if (totalBytes > limits.maxExtractedBytes) throw extractedTooLarge(limits.maxExtractedBytes)
-  const { directoryAt, directoryBytes } = layOut(entries)
+  const directoryAt = entries.at(-1)?.limitOffset ?? 0
   const end = endOf({ entries: entries.length, offset: directoryAt, bytes: directoryBytes })
   const fileSize = directoryAt + directoryBytes + end.length
-
-  function* directory(): Generator<Uint8Array> {
-    for (let at = 0; at < entries.length; at += entriesInTurn) {
-      const records = entries.slice(at, at + entriesInTurn).map(recordOf)
-      const bytes = records.reduce((sum, record) => sum + directoryHeaderBytes(record), 0)
-      yield directoryOf(records, 0).subarray(0, bytes)
-    }
-    yield end
-  }
 
   const readers = packs.map(createPackReader)
   const file = createWholeFile({
     size: fileSize,
     entries,
     directoryAt,
-    directory,
+    directory: () => directoryPieces(entries),
     readPacked: (at, from, into) => {
       const pack = packOf[at] as number
       const entry = (packs[pack] as Pack).entryOf(ordinalOf[at] as number) as ArchiveEntry
@@ -251,7 +249,7 @@ export function createPackSet(
     archive,
     async directorySha256(): Promise<string> {
       const hash = createHash('sha256')
-      for (const piece of directory()) {
+      for (const piece of directoryPieces(entries)) {
         hash.update(piece)
         await nextTurn()
       }
@@ -260,41 +258,127 @@ export function createPackSet(
   }
 }
 
-/** Returns the entries that an index names, without their places in the zip. Refuses what it cannot mean. */
-function entriesOfIndex(index: Entries, packs: readonly Pack[], name: string) {
+/**
+ * Returns the length of the zip that an index stands for, its SHA-256, and that of its directory. Nothing is kept of its
+ * entries.
+ */
+export async function digestPackSet(
+  index: Entries,
+  packs: readonly Pack[]
+): Promise<{ bytes: number; sha256: string; directorySha256: string }> {
+  const [whole, directory] = [createHash('sha256'), createHash('sha256')]
+  let bytes = 0
+  for (const piece of contentPieces(index, packs)) {
+    whole.update(piece)
+    bytes += piece.length
+    await nextTurn()
+  }
+  for (const piece of directoryPieces(entriesOnly(placedEntries(index, packs, '')))) {
+    for (const hash of [whole, directory]) hash.update(piece)
+    bytes += piece.length
+    await nextTurn()
+  }
+  return { bytes, sha256: whole.digest('hex'), directorySha256: directory.digest('hex') }
+}
+
+function* entriesOnly(placed: Iterable<PlacedEntry>): Generator<ArchiveEntry> {
+  for (const { entry } of placed) yield entry
+}
+
+/** Yields the local headers and the packed bytes of entries of packs. A piece is valid until the next one. */
+function* contentPieces(index: Entries, packs: readonly Pack[]): Generator<Uint8Array> {
+  const readers = packs.map(createPackReader)
+  const block = Buffer.allocUnsafeSlow(wholePieceBytes)
+  let filled = 0
+  for (const { entry, pack, ordinal } of placedEntries(index, packs, '')) {
+    const header = localHeader(recordOf(entry))
+    const packed = (packs[pack] as Pack).entryOf(ordinal) as ArchiveEntry
+    const length = header.length + entry.compressedSize
+    for (let done = 0; done < length; ) {
+      if (filled === block.length) {
+        yield block
+        filled = 0
+      }
+      const into = block.subarray(filled, filled + (done < header.length ? header.length : length) - done)
+      if (done < header.length) into.set(header.subarray(done, done + into.length))
+      else (readers[pack] as PackReader).read(packed, done - header.length, into)
+      filled += into.length
+      done += into.length
+    }
+  }
+  yield block.subarray(0, filled)
+}
+
+/** Yields the directory of entries, and its end. */
+function* directoryPieces(entries: Iterable<ArchiveEntry>): Generator<Uint8Array> {
+  let [count, offset, bytes] = [0, 0, 0]
+  let records: ZipRecord[] = []
+  const takeRecords = (): Uint8Array => {
+    const length = records.reduce((sum, record) => sum + directoryHeaderBytes(record), 0)
+    const piece = directoryOf(records, 0).subarray(0, length)
+    bytes += length
+    records = []
+    return piece
+  }
+  for (const entry of entries) {
+    count++
+    offset = entry.limitOffset
+    if (records.push(recordOf(entry)) === entriesInTurn) yield takeRecords()
+  }
+  yield takeRecords()
+  yield endOf({ entries: count, offset, bytes })
+}
+
+/** An entry of an index, as it is in the zip. */
+interface PlacedEntry {
+  entry: ArchiveEntry
+  /** Where its contents are. */
+  pack: number
+  ordinal: number
+  /** The length of its header in the directory. */
+  directoryHeader: number
+}
+
+/** Yields the entries that an index names. Refuses what it cannot mean. */
+function* placedEntries(index: Entries, packs: readonly Pack[], name: string): Generator<PlacedEntry> {
   const { runs } = index
-  const entries: ArchiveEntry[] = []
-  const [packOf, ordinalOf]: [number[], number[]] = [[], []]
   const paths = new Map(index.paths)
   const modes = new Map(index.modes)
   const times = timesOf(index)
+  let [position, offset] = [0, 0]
   for (let at = 0; at < runs.length; at += 3) {
     const [pack, first, count] = runs.slice(at, at + 3) as [number, number, number]
     const from = packs[pack]
     if (from === undefined) throw damagedIndex(name, 'it names a pack that it does not list')
-    for (let n = 0; n < count; n++) {
-      const found = from.entryOf(first + n)
-      if (found === undefined) throw damagedPack(from.name, `it lacks the entry ${first + n}`)
-      const position = entries.length
+    for (let ordinal = first; ordinal < first + count; ordinal++) {
+      const found = from.entryOf(ordinal)
+      if (found === undefined) throw damagedPack(from.name, `it lacks the entry ${ordinal}`)
       const mode = modes.get(position) ?? packedMode(found)
       const seconds = times.get(position) ?? secondsOf(found.mtimeMs)
-      entries.push({
-        path: paths.get(position) ?? found.path,
-        kind: kindOf(mode),
+      const path = paths.get(position) ?? found.path
+      const kind = kindOf(mode)
+      // Only its lengths are needed: the record itself (`recordOf`) holds a copy of the name.
+      const nameOf = { length: Buffer.byteLength(path) + (kind === 'directory' ? 1 : 0) }
+      const isFar = offset >= defaultZip64FromBytes
+      const header = { name: nameOf, needsZip64: found.size >= defaultZip64FromBytes, isFar }
+      const limitOffset = offset + localHeaderBytes(header) + found.compressedSize
+      const entry: ArchiveEntry = {
+        path,
+        kind,
         size: found.size,
         compressedSize: found.compressedSize,
         method: found.method,
         crc32: found.crc32,
         mode: (mode & permissionBits) === 0 ? null : mode & permissionBits,
         mtimeMs: seconds * 1000,
-        headerOffset: 0,
-        limitOffset: 0
-      })
-      packOf.push(pack)
-      ordinalOf.push(first + n)
+        headerOffset: offset,
+        limitOffset
+      }
+      yield { entry, pack, ordinal, directoryHeader: directoryHeaderBytes(header) }
+      offset = limitOffset
+      position++
     }
   }
-  return { entries, packOf: Uint16Array.from(packOf), ordinalOf: Uint32Array.from(ordinalOf) }
 }
 
 function timesOf({ times }: Entries): Map<number, number> {
@@ -306,22 +390,6 @@ function timesOf({ times }: Entries): Map<number, number> {
     found.set(position, seconds)
   }
   return found
-}
-
-/** Sets the places of the entries in the zip, and returns that of its directory, and its size. */
-function layOut(entries: readonly ArchiveEntry[]): { directoryAt: number; directoryBytes: number } {
-  let [offset, directoryBytes] = [0, 0]
-  for (const entry of entries) {
-    const { path, kind, size } = entry
-    entry.headerOffset = offset
-    // Only its lengths are needed: the record itself (`recordOf`) holds a copy of the name.
-    const name = { length: Buffer.byteLength(path) + (kind === 'directory' ? 1 : 0) }
-    const header = { name, needsZip64: size >= defaultZip64FromBytes, isFar: offset >= defaultZip64FromBytes }
-    offset += localHeaderBytes(header) + entry.compressedSize
-    entry.limitOffset = offset
-    directoryBytes += directoryHeaderBytes(header)
-  }
-  return { directoryAt: offset, directoryBytes }
 }
 
 function recordOf(entry: ArchiveEntry): ZipRecord {
@@ -384,7 +452,7 @@ interface WholeFile {
   size: number
   entries: readonly ArchiveEntry[]
   directoryAt: number
-  directory(): Iterable<Uint8Array>
+  directory(): Iterator<Uint8Array>
   /** Fills `into` with the packed bytes of the entry at a position, from an offset on. */
   readPacked(at: number, from: number, into: Uint8Array): void
   close(): void
@@ -392,7 +460,6 @@ interface WholeFile {
 
 /** Presents the bytes of a zip. */
 function createWholeFile({ size, entries, directoryAt, directory, readPacked, close }: WholeFile): ReadableFile {
-  let tail: Buffer | null = null
   let last = { at: -1, header: new Uint8Array() }
   let isClosed = false
 
@@ -432,11 +499,27 @@ function createWholeFile({ size, entries, directoryAt, directory, readPacked, cl
         done += bytes
       }
     }
-    if (done < length) {
-      tail ??= Buffer.concat([...directory()])
-      done += tail.copy(into, done, position + done - directoryAt, position + length - directoryAt)
+    if (done < length) readDirectory(into.subarray(done, length), position + done - directoryAt)
+    return length
+  }
+
+  /** The part of the directory that was read last, and what follows it: readers go from its beginning to its end. */
+  const beginDirectory = () => ({ at: 0, bytes: new Uint8Array() as Uint8Array, next: directory() })
+  let part = beginDirectory()
+
+  function readDirectory(into: Uint8Array, position: number): void {
+    if (position < part.at) part = beginDirectory()
+    for (let done = 0; done < into.length; ) {
+      const from = position + done - part.at
+      if (from >= part.bytes.length) {
+        part.at += part.bytes.length
+        part.bytes = part.next.next().value as Uint8Array
+        continue
+      }
+      const some = part.bytes.subarray(from, from + into.length - done)
+      into.set(some, done)
+      done += some.length
     }
-    return done
   }
 
   return {

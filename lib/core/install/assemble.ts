@@ -15,7 +15,7 @@ import { formatBytes } from '../../base/shared/api.js'
 import { writeDelta } from '../../base/shared/tree-delta.js'
 import { packedMode } from '../../base/shared/tree-text.js'
 import { endOf } from '../../base/shared/zip-records.js'
-import { createTreeDigest } from '../../model/manifest.js'
+import { createTreeDigest, type ManifestFile } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
 import { createEntryReader } from '../archive/entry-data.js'
@@ -26,9 +26,8 @@ import {
   findKept,
   openKept,
   besideArchive,
-  createPackSet,
+  digestPackSet,
   openPack,
-  piecesOf,
   secondsOf
 } from '../archive/pack-set.js'
 import { invalidPatch, maxPatchBytes } from '../archive/patch.js'
@@ -37,7 +36,6 @@ import type { TimedEntry } from '../archive/tree.js'
 import { applyDelta, textOf, writeTree } from '../archive/tree-wire.js'
 import { readManifest } from './manifest.js'
 import { rebuild, sumsOfEntries } from './rebuild.js'
-import { createHash } from 'node:crypto'
 import { OpenFile } from '../../base/files.js'
 
 /** A kept archive. */
@@ -100,8 +98,9 @@ export async function doBaseTask(task: BaseTask, weigh: Weigh = () => {}): Promi
     const same = task.kind === 'assemble' ? await takeOver(archive, task) : null
     if (same !== null) return same
     weigh(bytesOf(archive))
-    const base = await treeOfBase(archive, task.base)
-    return task.kind === 'tree' ? writeBase(base) : await assemble(base, archive, { ...task, weigh })
+    return task.kind === 'tree'
+      ? writeBase(await treeOfBase(archive, task.base))
+      : await assemble(archive, { ...task, weigh })
   } finally {
     archive.close()
   }
@@ -174,19 +173,18 @@ function baseGone(why: string, cause?: unknown): Refusal {
 
 /** Returns the entries of a base with the digests of its manifest. Contents that are not in it are read. */
 async function treeOfBase(archive: Archive, { manifest, treeSha256 }: Base): Promise<TimedEntry[]> {
-  const known = new Map<string, string>()
+  const found = await readingBase(() => entriesOfArchive(archive, { known: filesOf(manifest) }))
+  if (treeSha256 === undefined || digestOf(found) === treeSha256) return found
+  return readingBase(() => entriesOfArchive(archive))
+}
+
+/** Yields the files of a manifest. What a torn or missing one does not say is read. */
+async function* filesOf(manifest: string): AsyncGenerator<ManifestFile> {
   try {
-    if (existsSync(manifest))
-      for await (const { path, size, sha256 } of readManifest(manifest)) known.set(`${size} ${path}`, sha256)
+    if (existsSync(manifest)) yield* readManifest(manifest)
   } catch (error) {
-    // What a torn one does not say is read.
     if (!isDamage(error)) throw error
   }
-  const found = await readingBase(() =>
-    entriesOfArchive(archive, { known: ({ path, size }) => known.get(`${size} ${path}`) })
-  )
-  if (treeSha256 === undefined || known.size === 0 || digestOf(found) === treeSha256) return found
-  return readingBase(() => entriesOfArchive(archive, {}))
 }
 
 function digestOf(entries: readonly TimedEntry[]): string {
@@ -199,67 +197,67 @@ function writeBase(entries: readonly TimedEntry[]): Uint8Array<ArrayBuffer> {
   return new Uint8Array(gzipSync([...writeTree(entries, digestOf(entries))].join('')))
 }
 
-async function assemble(
-  base: readonly TimedEntry[],
-  archive: Archive,
-  {
-    base: { archive: basePath },
-    sent,
-    patches,
-    treeSha256,
-    to,
-    sharesWith,
-    limits,
-    weigh
-  }: AssembleTask & { weigh: Weigh }
-): Promise<Assembled> {
+async function assemble(archive: Archive, task: AssembleTask & { weigh: Weigh }): Promise<Assembled> {
+  const { base, sent, to, sharesWith, limits, weigh } = task
   const { maxArchiveBytes, ...readLimits } = limits
-  const { entries, changed } = applyDelta(await readFile(sent.delta), { base, treeSha256 })
   const { openArchive } = await import('../archive/read.js')
   const contents = await openArchive(sent.contents, { ...readLimits, mayBeEmpty: true })
   const rebuiltPath = `${to}.rebuilt`
   try {
     weigh(bytesOf(contents))
-    const patch = patches === undefined ? null : await readPatches(contents, patches, entries)
-    const files = contents.entries.filter(({ kind, path }) => kind !== 'directory' && path !== patches)
-    await checkContents(contents, changed, patches)
-    const isSent = new Set(files.map(({ path }) => path))
-    const rebuilding = { archive, changed, isSent, to: rebuiltPath, maxArchiveBytes, reading: readingBase, weigh }
-    const rebuilt = patch === null ? [] : await rebuild({ ...rebuilding, patches: patch })
-    const isRebuilt = new Set(rebuilt.map(({ path }) => path))
-    const pathOf = new Map(base.map(({ path, sha256 }) => [sha256, path]))
-    const packedBytes = new Map(
-      [...archive.entries, ...files, ...rebuilt].map(({ path, compressedSize }) => [path, compressedSize])
-    )
-    const missing: string[] = []
-    let bytes = 0
-    const composed: ComposedEntry[] = contents.entries.filter(({ kind }) => kind === 'directory').map(directoryOf)
-    for (const entry of entries) {
-      const { path, mode, mtimeMs, sha256 } = entry
-      const source = isSent.has(path) ? sent.contents : isRebuilt.has(path) ? rebuiltPath : basePath
-      const sourcePath = changed.has(entry) && source === basePath ? pathOf.get(sha256) : path
-      if (sourcePath === undefined) {
-        missing.push(path)
-        continue
-      }
-      bytes += packedBytes.get(sourcePath) ?? 0
-      composed.push({ path, mode, mtimeMs, source, sourcePath })
-    }
-    if (missing.length > 0) throw incomplete(missing)
-    if (bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
+    const { composed, ...counts } = await prepare(archive, contents, { ...task, rebuiltPath })
     // What was sent has been read: only the base can still be damaged.
     const result = await readingBase(() =>
-      sharesWith === undefined || !mayBePack(archive, basePath)
+      sharesWith === undefined || !mayBePack(archive, base.archive)
         ? composeWhole(to, composed)
-        : shareArchive(to, composed, { archive, path: basePath, deployId: sharesWith })
+        : shareArchive(to, composed, { archive, path: base.archive, deployId: sharesWith })
     )
     if (result.bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
-    const [came, patched] = [files.length + rebuilt.length, rebuilt.length]
-    return { ...result, files: entries.length, came, patched }
+    return { ...result, ...counts }
   } finally {
     contents.close()
     await rm(rebuiltPath, { force: true })
   }
+}
+
+/** Checks what was sent, and returns where the contents of each entry are. The trees are not needed any longer then. */
+async function prepare(
+  archive: Archive,
+  contents: Archive,
+  { base, sent, patches, treeSha256, limits, weigh, rebuiltPath }: AssembleTask & { weigh: Weigh; rebuiltPath: string }
+): Promise<Pick<Assembled, 'files' | 'came' | 'patched'> & { composed: ComposedEntry[] }> {
+  const { maxArchiveBytes } = limits
+  const earlier = await treeOfBase(archive, base)
+  const { entries, changed } = applyDelta(await readFile(sent.delta), { base: earlier, treeSha256 })
+  const patch = patches === undefined ? null : await readPatches(contents, patches, entries)
+  const files = contents.entries.filter(({ kind, path }) => kind !== 'directory' && path !== patches)
+  await checkContents({ ...contents, entries: files }, changed)
+  const isSent = new Set(files.map(({ path }) => path))
+  const rebuilding = { archive, changed, isSent, to: rebuiltPath, maxArchiveBytes, reading: readingBase, weigh }
+  const rebuilt = patch === null ? [] : await rebuild({ ...rebuilding, patches: patch })
+  const isRebuilt = new Set(rebuilt.map(({ path }) => path))
+  const moved = new Map(Array.from(changed, ({ sha256 }) => [sha256, undefined as string | undefined]))
+  for (const { path, sha256 } of earlier) if (moved.has(sha256)) moved.set(sha256, path)
+  const packedBytes = new Map(
+    [...archive.entries, ...files, ...rebuilt].map(({ path, compressedSize }) => [path, compressedSize])
+  )
+  const missing: string[] = []
+  let bytes = 0
+  const composed: ComposedEntry[] = contents.entries.filter(({ kind }) => kind === 'directory').map(directoryOf)
+  for (const entry of entries) {
+    const { path, mode, mtimeMs, sha256 } = entry
+    const source = isSent.has(path) ? sent.contents : isRebuilt.has(path) ? rebuiltPath : base.archive
+    const sourcePath = changed.has(entry) && source === base.archive ? moved.get(sha256) : path
+    if (sourcePath === undefined) {
+      missing.push(path)
+      continue
+    }
+    bytes += packedBytes.get(sourcePath) ?? 0
+    composed.push({ path, mode, mtimeMs, source, sourcePath })
+  }
+  if (missing.length > 0) throw incomplete(missing)
+  if (bytes > maxArchiveBytes) throw archiveTooLarge(maxArchiveBytes)
+  return { composed, files: entries.length, came: files.length + rebuilt.length, patched: rebuilt.length }
 }
 
 /**
@@ -294,15 +292,9 @@ async function readPatches(contents: Archive, name: string, entries: readonly Ti
 }
 
 /** Refuses (400 `assembly_differs`) sent contents that are not those that the tree names. */
-async function checkContents(
-  contents: Archive,
-  changed: ReadonlySet<TimedEntry>,
-  patches: string | undefined
-): Promise<void> {
+async function checkContents(contents: Archive, changed: ReadonlySet<TimedEntry>): Promise<void> {
   const wanted = new Map(Array.from(changed, entry => [entry.path, entry]))
-  const known = ({ path }: ArchiveEntry) => (path === patches ? '' : undefined)
-  for (const { path, sha256, size } of await entriesOfArchive(contents, { known })) {
-    if (path === patches) continue
+  for (const { path, sha256, size } of await entriesOfArchive(contents)) {
     const entry = wanted.get(path)
     if (entry?.sha256 === sha256 && entry.size === size) continue
     const why = entry === undefined ? 'the tree does not say that it changed' : 'it changed after it was compared'
@@ -338,6 +330,8 @@ class TooMuchHere extends Error {}
 
 /** The default of 48 MB would only be filled with garbage. */
 const maxYoungGenerationSizeMb = 8
+/** Several times what 200,000 entries need. With the default, the heap grows to four times its size before a collection. */
+const maxOldGenerationSizeMb = 512
 
 /** Does tasks on kept archives. */
 export type BaseThread = ReturnType<typeof createBaseThread>
@@ -346,7 +340,7 @@ export type BaseThread = ReturnType<typeof createBaseThread>
 export function createBaseThread({ threadBytes = defaultThreadBytes } = {}) {
   const pool = createWorkerPool<BaseTask, BaseResult>({
     module: new URL('./assemble-worker.js', import.meta.url),
-    resourceLimits: { maxYoungGenerationSizeMb },
+    resourceLimits: { maxYoungGenerationSizeMb, maxOldGenerationSizeMb },
     maxBusy: 1,
     idleMs
   })
@@ -436,19 +430,15 @@ export async function shareArchive(to: string, entries: readonly ComposedEntry[]
       ownFile = new OpenFile(packPath)
       const pack = await openPack(ownFile, '')
       const found = new Map(pack.entries.map(({ path }, at) => [path, at]))
-      for (const entry of own) placed.push({ entry, pack: packs.length, ordinal: found.get(entry.path) as number })
+      for (const entry of own) addTo(placed, { entry, pack: packs.length, ordinal: found.get(entry.path) as number })
       packs.push(pack)
     }
     const { used, ...drafted } = draftOf(placed, packs)
-    const set = createPackSet(drafted, used, { name: '' })
-    const hash = createHash('sha256')
-    for await (const piece of piecesOf(set.archive.file)) hash.update(piece)
-    const bytes = set.archive.fileSize
+    const { bytes, sha256, directorySha256 } = await digestPackSet(drafted, used)
     const names = used.map(({ name }) => name)
-    const index = { base: base.deployId, packs: names, ...drafted, bytes, directorySha256: await set.directorySha256() }
-    const text = writeIndex(index)
+    const text = writeIndex({ base: base.deployId, packs: names, ...drafted, bytes, directorySha256 })
     await writeFile(indexPath, text, { mode: 0o600 })
-    return { bytes, sha256: hash.digest('hex'), storedBytes: text.length + (ownFile?.size ?? 0) }
+    return { bytes, sha256, storedBytes: text.length + (ownFile?.size ?? 0) }
   } catch (error) {
     for (const path of [packPath, indexPath]) await rm(path, { force: true }).catch(() => {})
     throw error
@@ -464,21 +454,31 @@ function packsOf({ archive, deployId: name }: SharedBase): readonly Pack[] {
   return [{ name, file, entries, entryOf: at => entries[at], numberAt: at => at }]
 }
 
+/** Entries and their places in packs, in columns: objects would take several times the memory. */
 interface Placed {
-  entry: ComposedEntry
-  pack: number
-  ordinal: number
+  entries: ComposedEntry[]
+  packs: number[]
+  ordinals: number[]
+}
+
+function addTo(
+  placed: Placed,
+  { entry, pack, ordinal }: { entry: ComposedEntry; pack: number; ordinal: number }
+): void {
+  placed.entries.push(entry)
+  placed.packs.push(pack)
+  placed.ordinals.push(ordinal)
 }
 
 /** Finds out which entries are shared, and which the pack of the archive must contain. */
 function placesOf(
   entries: readonly ComposedEntry[],
   { archive, path: basePath }: SharedBase
-): { placed: Placed[]; own: ComposedEntry[] } {
+): { placed: Placed; own: ComposedEntry[] } {
   const positions = new Map(archive.entries.map(({ path }, at) => [path, at]))
   const bytesOf = new Map<number, number>()
   const own: ComposedEntry[] = []
-  const placed: Placed[] = []
+  const placed: Placed = { entries: [], packs: [], ordinals: [] }
   for (const entry of entries) {
     if (entry.source !== basePath) {
       own.push(entry)
@@ -487,29 +487,35 @@ function placesOf(
     const at = positions.get(entry.sourcePath ?? entry.path)
     if (at === undefined) throw refuse('damaged_archive', entry.path, 'the archive does not contain it')
     const { pack, ordinal } = archive.packs?.placeOf(at) ?? { pack: 0, ordinal: at }
-    placed.push({ entry, pack, ordinal })
+    addTo(placed, { entry, pack, ordinal })
     bytesOf.set(pack, (bytesOf.get(pack) ?? 0) + (archive.entries[at] as ArchiveEntry).compressedSize)
   }
   if (bytesOf.size <= maxPacks) return { placed, own }
   const largest = [...bytesOf].sort(([, a], [, b]) => b - a).slice(0, packsLeft)
   const left = new Set(largest.map(([pack]) => pack))
-  return {
-    placed: placed.filter(({ pack }) => left.has(pack)),
-    own: [...own, ...placed.filter(({ pack }) => !left.has(pack)).map(({ entry }) => entry)]
+  const staying: Placed = { entries: [], packs: [], ordinals: [] }
+  for (const [at, entry] of placed.entries.entries()) {
+    const [pack, ordinal] = [placed.packs[at] as number, placed.ordinals[at] as number]
+    if (left.has(pack)) addTo(staying, { entry, pack, ordinal })
+    else own.push(entry)
   }
+  return { placed: staying, own }
 }
 
 type Draft = Pick<PackIndex, 'runs' | 'paths' | 'modes' | 'times'> & { used: Pack[] }
 
 /** Returns the entries in the order of the packs and of their bytes, so that neighbours are one run. */
-function draftOf(placed: readonly Placed[], packs: readonly Pack[]): Draft {
-  const sorted = [...placed].sort((a, b) => a.pack - b.pack || a.ordinal - b.ordinal)
+function draftOf(placed: Placed, packs: readonly Pack[]): Draft {
+  const packOf = (at: number): number => placed.packs[at] as number
+  const ordinalOf = (at: number): number => placed.ordinals[at] as number
+  const sorted = [...placed.entries.keys()].sort((a, b) => packOf(a) - packOf(b) || ordinalOf(a) - ordinalOf(b))
   const used: Pack[] = []
   const numberOf = new Map<number, number>()
   const [runs, times]: [number[], number[]] = [[], []]
   const [paths, modes]: [PackIndex['paths'], PackIndex['modes']] = [[], []]
   let [lastPosition, lastSeconds] = [0, 0]
-  for (const [position, { entry, pack, ordinal }] of sorted.entries()) {
+  for (const [position, which] of sorted.entries()) {
+    const [pack, ordinal, entry] = [packOf(which), ordinalOf(which), placed.entries[which] as ComposedEntry]
     const from = packs[pack] as Pack
     let number = numberOf.get(pack)
     if (number === undefined) {
