@@ -224,6 +224,7 @@ const acts: Readonly<Record<string, string>> = {
 /** Returns a sentence for an error that names a system call and a path, otherwise its message. */
 export function sentenceOf(error: unknown): string {
   const { syscall = '', path = '' } = (error as SystemError) ?? {}
+  if (syscall === 'uv_cwd') return 'The current directory does not exist any more. Change to another one'
   const act = acts[syscall.replace(/ .*/, '')]
   if (path === '') return act === 'write' ? `Cannot write: ${reasonOf(error)}` : messageOf(error)
   if (syscall === 'mkdtemp') {

@@ -165,7 +165,8 @@ export async function writeNew(path: string, text: string, mode: number): Promis
 
 /** Names the file in an error of the system: a failed write knows only its descriptor. */
 function inFile(path: string, error: unknown): unknown {
-  return error instanceof Error && 'syscall' in error ? Object.assign(error, { path }) : error
+  const { syscall, path: known = path } = error as NodeJS.ErrnoException
+  return syscall !== undefined && known.startsWith(path) ? Object.assign(error as Error, { path }) : error
 }
 
 /**
@@ -191,7 +192,10 @@ export async function throughBeside(path: string, write: (beside: string) => Pro
 export async function throughPart<T>(path: string, write: (part: string) => Promise<T>): Promise<T> {
   await removeParts(path).catch(() => {})
   const part = `${path}.${ownMark()}${partEnding}`
-  await (await open(part, 'wx', 0o600)).close()
+  await open(part, 'wx', 0o600).then(
+    file => file.close(),
+    error => Promise.reject(inFile(path, error))
+  )
   try {
     const result = await write(part)
     await rename(part, path)

@@ -196,3 +196,15 @@ t.test('output that cannot be written is an error', { skip: !existsSync('/dev/fu
   for (const words of [['--help'], ['home'], ['logs', '--help']])
     t.strictSame(await runTo('/dev/full', words, t.testdir({})), lost, words.join(' '))
 })
+
+t.test('says that the current directory was removed', { skip: process.platform === 'win32' }, async t => {
+  const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$1" config'
+  const child = spawn(...bare('/bin/sh', ['-c', script, process.execPath, svcPath]), {
+    cwd: t.testdir({}),
+    stdio: ['ignore', 'ignore', 'pipe']
+  })
+  let stderr = ''
+  child.stderr?.on('data', piece => (stderr += piece))
+  await once(child, 'close')
+  t.equal(stderr, 'error: The current directory does not exist any more. Change to another one\n')
+})

@@ -213,7 +213,7 @@ export function createClient({ serverUrl, socketPath, token, env, ...limits }: C
     const answer = await open({ ...call, headers: { ...coding, ...call.headers } })
     const text = await readText(answer, maxAnswerBytes)
     const value = parseJson(text)
-    if (value === undefined) throw notSvc(answer, address)
+    if (!isOfSvc(value, call)) throw notSvc(answer, address)
     return value as T
   }
 
@@ -238,6 +238,14 @@ export function createClient({ serverUrl, socketPath, token, env, ...limits }: C
 function isOfType(type: string, { accept, orJson }: Call): boolean {
   if (accept === anyType) return !type.startsWith('text/html')
   return type.startsWith(accept ?? jsonType) || (orJson === true && type.startsWith(jsonType))
+}
+
+const lists = /^\/api\/(projects|logs|categories|tags)$/
+
+/** Whether JSON may be that of svc: no scalar, and a list where svc has one. */
+function isOfSvc(value: unknown, { method = 'GET', path }: Call): boolean {
+  if (method === 'GET' && lists.test(path)) return Array.isArray(value)
+  return typeof value === 'object' && value !== null
 }
 
 function checkAddress(serverUrl: string): string {

@@ -134,6 +134,13 @@ const answers: Array<[what: string, status: number, headers: Record<string, stri
     { code: 'not_svc', message: /is not an svc server: it answered 200 with text\/html/ }
   ],
   [
+    'JSON that svc never answers',
+    200,
+    { 'content-type': 'application/json' },
+    'null',
+    { code: 'not_svc', message: /is not an svc server: it answered 200 with application\/json/ }
+  ],
+  [
     "another program's 404",
     404,
     { 'content-type': 'text/html' },
@@ -501,4 +508,10 @@ t.test('an address with another prefix than the server has is told from an older
   const older = await client.json({ path: '/api/none' }).catch((error: unknown) => error)
   t.match(older, { code: 'not_found', message }, 'an older server')
   t.ok(isUnknownRoute(older))
+})
+
+t.test('refuses an object of another program where svc has a list', async t => {
+  const url = await serve(t, (_, response) => answerJson(response, 200, { message: 'ok' }))
+  await t.rejects(clientOf(url).call('GET /api/projects'), { code: 'not_svc' })
+  await t.rejects(clientOf(url).call('GET /api/logs', { query: { limit: 1 } }), { code: 'not_svc' })
 })
