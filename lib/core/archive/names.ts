@@ -156,6 +156,16 @@ function areAllDistinct(entries: readonly NamedEntry[]): boolean {
   return keys.size === files + directories.size
 }
 
+/** Returns the paths that are files and directories in an archive, also the directories that names imply. */
+export function placesIn(entries: readonly NamedEntry[]): Set<string> {
+  const places = new Set<string>()
+  for (const { path, kind } of entries) {
+    addParents(path, places)
+    if (kind !== 'symlink') places.add(path)
+  }
+  return places
+}
+
 function addParents(path: string, directories: Set<string>, room?: (parent: string, path: string) => void): void {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
     const parent = path.slice(0, end)

@@ -6,7 +6,7 @@
  */
 
 import { createEntryReader, isSmall } from '../../archive/entry-data.js'
-import { checkLinks, checkNames, maxLinkBytes, refuse } from '../../archive/names.js'
+import { checkLinks, placesIn, checkNames, maxLinkBytes, refuse } from '../../archive/names.js'
 import { readIndex } from '../../archive/pack-index.js'
 import { openKept, openKeptFiles } from '../../archive/pack-set.js'
 import { type Archive, type ArchiveLimits, openArchive } from '../../archive/read.js'
@@ -308,8 +308,16 @@ function checkArchive(
   // An exact change puts back links that were there; svc itself never follows one.
   if (job.ownership?.exact) return
   const folders = holdFolders(disk, root)
+  let replacing: ReadonlySet<string> | undefined
+  /** A link that a file or directory of the archive replaces leads nowhere then. An edited one may be kept. */
+  function linkThen(path: string): string | null {
+    const text = linkIn(disk, folders, path)
+    if (text === null || job.ownership?.edited === 'keep') return text
+    replacing ??= placesIn(archive.entries)
+    return replacing.has(path) ? null : text
+  }
   try {
-    checkLinks(links, path => linkIn(disk, folders, path), check)
+    checkLinks(links, linkThen, check)
   } finally {
     folders.close()
   }

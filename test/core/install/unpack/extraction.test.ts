@@ -45,6 +45,26 @@ function furnished(directory: string): ExtractionStage {
   return stage
 }
 
+t.test('follows no link that the archive replaces, unless an edited one is kept', async t => {
+  const stage = furnished(t.testdir())
+  symlinkSync('new', join(stage.target, 'old'))
+  stage.put(
+    makeZip([
+      { name: 'old', data: 'x' },
+      { name: 'new', data: 'old', mode: 0o120777 },
+      { name: 'out', data: 'y' },
+      { name: 'in', data: 'out', mode: 0o120777 }
+    ])
+  )
+  const nothing = { archives: [], before: { maxBytes: 0, isRequired: false } }
+  stage.ownership = { tree: null, edited: 'keep', removes: null, exact: null, ...nothing }
+  await t.rejects(stage.run(), { code: 'link_loop' })
+  stage.ownership = undefined
+  await stage.run()
+  t.equal(readFileSync(join(stage.target, 'new'), 'utf8'), 'x')
+  t.equal(readFileSync(join(stage.target, 'in'), 'utf8'), 'y')
+})
+
 t.test('extracts files, directories and links with modes and times', async t => {
   const stage = furnished(t.testdir())
   stage.put(
