@@ -9,7 +9,7 @@ import { lstat, realpath } from 'node:fs/promises'
 import { dirname, posix, resolve, sep } from 'node:path'
 import { compileGlob, isGlob, type Glob } from '../../base/glob.js'
 import { createIgnore, type IgnoreRules, neverPacked, walkTree } from '../../core/archive/walk.js'
-import { checkCharacters, quoteName, readName } from '../../core/archive/names.js'
+import { checkLinks, checkCharacters, quoteName, readName } from '../../core/archive/names.js'
 import type { ZipSource } from '../../core/archive/source.js'
 import { isInside } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
@@ -81,6 +81,8 @@ export async function select(
   }
   if (!sources.some(source => source.kind !== 'directory')) throw nothingToPack(root, files)
   checkNames(sources)
+  const links = sources.filter(({ kind }) => kind === 'symlink')
+  checkLinks(new Map(links.map(({ path, source }) => [path, String(source)])), () => null)
   warnOfClosed(sources, warn)
   return sources
 }

@@ -239,6 +239,10 @@ t.test(
       message:
         /^Cannot extract the archive: .*Rename the file\. Other file names that cannot be used: "\ufffd00", .*"\ufffd09", and 4 more$/
     })
+    const circle = t.testdir({ 'index.html': 'x' })
+    symlinkSync('b', join(circle, 'a'))
+    symlinkSync('a', join(circle, 'b'))
+    await t.rejects(pack(options(circle)), { code: 'link_loop', message: /"a": its symbolic links form a loop/ })
   }
 )
 
