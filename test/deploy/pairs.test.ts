@@ -198,7 +198,7 @@ async function sendChanges(
   const sources = await sourcesOf(site)
   const known = await readIndex(index)
   const tree = await treeOf(sources, { known: known.known })
-  const remember = () => writeIndex(index, { ...tree, sources, walkedMs })
+  const remember = () => writeIndex(index, { ...tree, walkedMs })
   const base = stage.deployer.baseOf(projectId, known.treeSha256)
   if (base === null) {
     await remember()
@@ -209,9 +209,7 @@ async function sendChanges(
   const entries =
     base.treeSha256 === known.treeSha256
       ? known.entries
-      : new Map(
-          Array.from(readTree(await stage.deployer.baseTree(projectId, deployId)).entries(), each => [each.path, each])
-        )
+      : { values: readTree(await stage.deployer.baseTree(projectId, deployId)).entries }
   const delta = compareWithBase(entries, tree)
   const read = (path: string): Buffer => readFileSync(join(site, path))
   const sums = (lines: number[]) => stage.deployer.baseSums(projectId, deployId, lines)

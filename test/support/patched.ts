@@ -6,15 +6,14 @@ import {
   sumsBytesOf,
   writePatch
 } from '../../lib/core/archive/patch.js'
-import type { BaseEntry, TreeDelta } from '../../lib/base/shared/tree-delta.js'
+import type { BaseEntries, BaseEntry, TreeDelta } from '../../lib/base/shared/tree-delta.js'
 import type { Random } from './random.js'
 
 const regular = 0o100000
 const typeBits = 0o170000
 
 interface Patching {
-  /** The entries of the base, in the order of its tree. */
-  entries: ReadonlyMap<string, BaseEntry>
+  entries: BaseEntries
   delta: TreeDelta
   /** Returns the new contents of a file. */
   read(path: string): Buffer
@@ -23,7 +22,8 @@ interface Patching {
 }
 
 /** Returns the differences within all files of which the base has other contents, whether they pay or not. */
-export async function patchesOf({ entries, delta, read, sums }: Patching) {
+export async function patchesOf({ entries: base, delta, read, sums }: Patching) {
+  const entries = new Map(Array.from(base.values(), entry => [entry.path, entry]))
   const lines = [...entries.keys()]
   const isFile = (entry: { mode: number; size: number } | undefined): boolean =>
     entry !== undefined && (entry.mode & typeBits) === regular && entry.size > 0

@@ -34,26 +34,33 @@ export const deltaHead = 'svc-delta 1'
 export const goneMark = '- '
 const allDigits = 64
 
-/** Returns the differences between a base and a tree. All digests of the base have the same number of digits. */
-export function compareWithBase(
-  base: ReadonlyMap<string, BaseEntry>,
-  { entries }: { entries: readonly TimedEntry[] }
-): TreeDelta {
-  const [first] = base.values()
-  const digits = first?.sha256.length ?? allDigits
-  let found = 0
-  const changed = entries.filter(({ path, mode, size, sha256 }) => {
-    const before = base.get(path)
-    if (before === undefined) return true
-    found++
-    return before.mode !== mode || before.size !== size || !sha256.startsWith(before.sha256)
-  })
-  // Mostly, little has changed: what is only needed for the rest is not made for all.
-  const paths = new Set(found === base.size ? [] : entries.map(({ path }) => path))
-  const gone = found === base.size ? [] : [...base.keys()].filter(path => !paths.has(path)).sort(compareTreePaths)
+/** The entries of a base, sorted by path. Most are looked at once, so they may be made on the way. */
+export interface BaseEntries {
+  values(): Iterable<BaseEntry>
+}
+
+/** Returns the differences between a base and a tree, sorted too. All digests of the base have the same number of digits. */
+export function compareWithBase(base: BaseEntries, { entries }: { entries: readonly TimedEntry[] }): TreeDelta {
+  const [changed, gone]: [TimedEntry[], string[]] = [[], []]
+  let digits = allDigits
+  let at = 0
+  for (const before of base.values()) {
+    digits = before.sha256.length
+    let entry = entries[at]
+    for (; entry !== undefined && compareTreePaths(entry.path, before.path) < 0; entry = entries[++at])
+      changed.push(entry)
+    if (entry?.path !== before.path) {
+      gone.push(before.path)
+      continue
+    }
+    at++
+    const isSame = before.mode === entry.mode && before.size === entry.size && entry.sha256.startsWith(before.sha256)
+    if (!isSame) changed.push(entry)
+  }
+  for (; at < entries.length; at++) changed.push(entries[at] as TimedEntry)
   const sizes = new Set(changed.map(({ size }) => size))
-  const alike = sizes.size === 0 ? [] : [...base.values()].filter(({ size }) => sizes.has(size))
-  const contents = new Set(alike.map(contentsOf))
+  const contents = new Set<string>()
+  for (const entry of sizes.size === 0 ? [] : base.values()) if (sizes.has(entry.size)) contents.add(contentsOf(entry))
   return { changed, gone, missing: changed.filter(entry => !contents.has(contentsOf(entry))) }
 
   function contentsOf({ sha256, size }: BaseEntry): string {

@@ -397,7 +397,8 @@ async function keepIndex(
   context: Context
 ): Promise<void> {
   try {
-    const read = tree ?? { ...(await treeOf(found.sources, { known: index.known, signal })), ...found }
+    const { sources, walkedMs } = found
+    const read = tree ?? { ...(await treeOf(sources, { known: index.known, signal })), walkedMs }
     if (!index.isOf(read)) await writeIndex(indexPath(context, { projectId, address }), read)
   } catch {
     // A file changed meanwhile, or the user interrupts.

@@ -10,7 +10,7 @@ import { Refusal } from '../../base/errors.js'
 import { countOf, grouped } from '../../base/text.js'
 import {
   compareWithBase,
-  type BaseEntry,
+  type BaseEntries,
   isMostlyNew,
   minChangesBytes,
   refusedChanges,
@@ -90,7 +90,7 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
   const delta = compareWithBase(entries, tree)
   const takesPatches = permit?.features.includes('patches') === true
   const ask = (lines: number[]): Promise<Buffer | null> => baseSums(base.deployId, lines, choosing)
-  const { sources } = tree
+  const { sources } = found
   const patches = takesPatches ? await makePatches({ delta, base: entries, sources, ask, signal }) : null
   const missing = delta.missing.filter(({ path }) => patches?.paths.has(path) !== true)
   if (mode === 'auto' && isMostlyNew({ missing }, tree.bytes)) return whole('most of it has changed', tree)
@@ -107,14 +107,11 @@ export async function chooseSending(choosing: Choosing, context: Context): Promi
 }
 
 /** Returns the entries of a base; null: the server does not have them any more. */
-async function baseTree(
-  deployId: string,
-  { client, projectId, ask, signal }: Choosing
-): Promise<ReadonlyMap<string, BaseEntry> | null> {
+async function baseTree(deployId: string, { client, projectId, ask, signal }: Choosing): Promise<BaseEntries | null> {
   const asked = { query: { projectId, deployId }, accept: '*/*', signal } as const
   try {
     const body = await ask(async () => await buffer(await client.ask('GET /api/deploy/base', asked)))
-    return new Map(Array.from(readTree(body).entries(), entry => [entry.path, entry]))
+    return { values: readTree(body).entries }
   } catch (error) {
     if (isRefusedChange(error)) return null
     if (error instanceof Refusal || !isBroken(error)) throw error

@@ -293,7 +293,7 @@ export async function readFound(
     const tree = await treeOf(sources, { onProgress, known: index.known, signal })
     const took = humanDuration(Date.now() - startedAtMs)
     bar.end(`Read ${countOf(tree.entries.length, 'file')}, ${formatBytes(tree.bytes)}, in ${took}`)
-    return { ...tree, sources, walkedMs }
+    return { ...tree, walkedMs }
   })
 }
 

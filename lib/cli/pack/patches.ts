@@ -3,7 +3,7 @@
  * sums of what it has. Files are read once more, a few megabytes at a time.
  */
 import { readSync } from 'node:fs'
-import type { BaseEntry, TreeDelta } from '../../base/shared/tree-delta.js'
+import type { BaseEntries, BaseEntry, TreeDelta } from '../../base/shared/tree-delta.js'
 import { linkMode } from '../../base/shared/tree-text.js'
 import {
   blockBytesOf,
@@ -29,8 +29,7 @@ export interface Patches {
 
 interface Making {
   delta: TreeDelta
-  /** The entries of the base, in the order of its tree. */
-  base: ReadonlyMap<string, BaseEntry>
+  base: BaseEntries
   sources: readonly ZipSource[]
   /** Asks for the sums of files of the base, by the numbers of their lines; null: the server does not have them. */
   ask(lines: number[]): Promise<Buffer | null>
@@ -109,24 +108,24 @@ interface Candidate {
 /** Returns the files of which the base has earlier contents at the same path, within the limits of one request. */
 function candidatesOf({ delta, base }: Making): Candidate[] {
   const missing = new Set(delta.missing.map(({ path }) => path))
-  const lineOf = new Map<string, number>()
+  const found = new Map<string, { before: BaseEntry; line: number }>()
   let line = 0
-  for (const path of base.keys()) {
-    if (missing.has(path)) lineOf.set(path, line)
+  for (const before of missing.size === 0 ? [] : base.values()) {
+    if (missing.has(before.path)) found.set(before.path, { before, line })
     line++
   }
   let bytes = 0
   return delta.missing
     .flatMap(({ path, size, mode }) => {
-      const before = base.get(path)
-      if (before === undefined || mode === linkMode || before.mode === linkMode) return []
+      const { before, line } = found.get(path) ?? {}
+      if (before === undefined || line === undefined || mode === linkMode || before.mode === linkMode) return []
       if (Math.min(size, before.size) < minFileBytes) return []
       const sentBytes = isWorthDeflating({ path, kind: 'file', bytes: size }) ? deflatedShare * size : size
       const gainBytes = sentBytes - sumsBytesOf(before.size) - blockBytesOf(before.size)
       bytes += Math.max(size, before.size)
       const isTaken = gainBytes > 0 && bytes <= maxSummedBytes
       if (!isTaken) bytes -= Math.max(size, before.size)
-      return isTaken ? [{ path, size, before, gainBytes, line: lineOf.get(path) as number }] : []
+      return isTaken ? [{ path, size, before, gainBytes, line }] : []
     })
     .slice(0, maxSummedFiles)
 }

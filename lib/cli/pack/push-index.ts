@@ -20,8 +20,8 @@ import { isRacy, makeDirectories, replaceFile } from '../../base/files.js'
 import { locateHome } from '../../base/config/home.js'
 import { sha256 } from '../../base/digests.js'
 import { compareTreePaths } from '../../base/shared/tree-text.js'
-import type { SourceTree } from '../../core/archive/tree.js'
-import type { BaseEntry } from '../../base/shared/tree-delta.js'
+import type { ReadTree, SourceTree } from '../../core/archive/tree.js'
+import type { BaseEntries, BaseEntry } from '../../base/shared/tree-delta.js'
 import type { ZipSource } from '../../core/archive/source.js'
 import { fullDigits } from '../../model/manifest.js'
 import type { Context } from '../command.js'
@@ -31,7 +31,7 @@ export interface PushIndex {
   /** The tree that the server got last; null: none is known. */
   treeSha256: string | null
   /** The entries of that tree. */
-  entries: ReadonlyMap<string, BaseEntry>
+  entries: BaseEntries
   /** Returns the digest of a file that is as it was; undefined: it must be read. */
   known(source: ZipSource): string | undefined
   /** Whether the index says all that it would say of a tree: the server had it before, and no file had to be read. */
@@ -40,9 +40,8 @@ export interface PushIndex {
   refresh(tree: PushedTree): Promise<void>
 }
 
-/** The tree that was pushed, and its sources. */
-export interface PushedTree extends SourceTree {
-  sources: readonly ZipSource[]
+/** The tree that was pushed. */
+export interface PushedTree extends ReadTree {
   /** When the sources were looked up, in milliseconds since 1970. */
   walkedMs: number
 }
@@ -90,15 +89,12 @@ export async function openIndex(
 /** Reads an index. One that is missing, damaged or of another machine knows nothing. */
 export async function readIndex(path: string): Promise<PushIndex> {
   const { treeSha256, walkedMs, text } = await readLines(path)
-  let entries: Map<string, BaseEntry> | null = null
+  const entries = { values: () => entriesIn(text) }
   let unknown = 0
-  const entriesOf = (): Map<string, BaseEntry> => (entries ??= new Map(entriesIn(text)))
   const digestOf = createFinder(text)
   return {
     treeSha256,
-    get entries() {
-      return entriesOf()
-    },
+    entries,
     known(source) {
       const { mtimeMs, seen } = source
       const digest = isRacy({ mtimeMs, ctimeMs: seen?.ctimeMs ?? 0 }, walkedMs) ? undefined : digestOf(source)
@@ -108,11 +104,12 @@ export async function readIndex(path: string): Promise<PushIndex> {
     isOf: tree => unknown === 0 && tree.treeSha256 === treeSha256,
     async refresh({ entries: found, sources, walkedMs }) {
       if (unknown < manyFiles) return
+      const earlier = new Map(Array.from(entriesIn(text), entry => [entry.path, entry]))
       const isKnown = ({ path, mode, size, sha256 }: BaseEntry): boolean => {
-        const known = entriesOf().get(path)
+        const known = earlier.get(path)
         return known?.sha256 === sha256 && known.mode === mode && known.size === size
       }
-      const [kept, same] = treeSha256 === null ? [found, found] : [[...entriesOf().values()], found.filter(isKnown)]
+      const [kept, same] = treeSha256 === null ? [found, found] : [[...earlier.values()], found.filter(isKnown)]
       const marked = new Set(same.map(({ path: name }) => name))
       await writeIndex(path, {
         entries: kept,
@@ -181,7 +178,7 @@ function endOfWords(text: string, start: number, words: number): number {
   return at
 }
 
-function* entriesIn(text: string): Generator<[string, BaseEntry]> {
+function* entriesIn(text: string): Generator<BaseEntry> {
   for (let at = 0; at < text.length; ) {
     const mark = endOfWords(text, at, markWords)
     const start = endOfWords(text, mark, wordsBefore - markWords)
@@ -189,7 +186,7 @@ function* entriesIn(text: string): Generator<[string, BaseEntry]> {
     const mode = Number.parseInt(text.slice(mark, start), 8)
     const size = Number.parseInt(text.slice(at, mark), 10)
     const path = text.slice(start, end)
-    yield [path, { path, size, mode, sha256: text.slice(start - fullDigits - 1, start - 1) }]
+    yield { path, size, mode, sha256: text.slice(start - fullDigits - 1, start - 1) }
     at = end + 1
   }
 }
@@ -197,15 +194,15 @@ function* entriesIn(text: string): Generator<[string, BaseEntry]> {
 /** Writes the index of a pushed tree. It is lost if it cannot be written: the next push reads every file. */
 export async function writeIndex(path: string, { entries, sources, treeSha256, walkedMs }: Indexed): Promise<void> {
   const head: Head = { host: hostname(), walkedMs, treeSha256 }
-  const bySource = new Map<string, ZipSource>()
-  for (const source of sources) bySource.set(source.path, source)
   const hash = createHash('sha256')
 
   function* pieces(): Generator<string> {
     let piece = `${format} ${JSON.stringify(head)}\n`
+    let at = 0
     for (const { path, mode, sha256, size } of entries) {
-      const source = bySource.get(path)
-      const mark = source?.kind === 'file' ? markOf(source) : `${size} 0 0 0 0`
+      let source = sources[at]
+      while (source !== undefined && compareTreePaths(source.path, path) < 0) source = sources[++at]
+      const mark = source?.path === path && source.kind === 'file' ? markOf(source) : `${size} 0 0 0 0`
       piece += `${mark} ${mode.toString(8)} ${sha256} ${path}\n`
       if (piece.length < pieceLength) continue
       hash.update(piece)
@@ -223,7 +220,7 @@ export async function writeIndex(path: string, { entries, sources, treeSha256, w
   }
 }
 
-/** What an index says: the entries of the tree that the server got last, and the files that are as in it. */
+/** What an index says: the entries of the tree that the server got last, and the sources that are as in it, both sorted. */
 interface Indexed extends Pick<PushedTree, 'sources' | 'walkedMs'> {
   entries: readonly BaseEntry[]
   treeSha256: string | null

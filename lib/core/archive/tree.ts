@@ -24,6 +24,12 @@ export interface SourceTree {
   bytes: number
 }
 
+/** The tree of sources that were read. */
+export interface ReadTree extends SourceTree {
+  /** The source of each entry. */
+  sources: readonly ZipSource[]
+}
+
 export interface TreeOptions {
   /** Called with the number of bytes that were digested. */
   onProgress?: (bytes: number) => void
@@ -47,7 +53,7 @@ const maxSeconds = 2 ** 31 - 1
  * Returns the tree of sources, without its directories. Refuses (`unavailable`): file_vanished, file_changed,
  * file_unreadable, naming the file; (`invalid`) name_not_packable. Throws the reason of an aborted signal.
  */
-export async function treeOf(sources: readonly ZipSource[], options: TreeOptions = {}): Promise<SourceTree> {
+export async function treeOf(sources: readonly ZipSource[], options: TreeOptions = {}): Promise<ReadTree> {
   const files = sources.filter(({ kind }) => kind !== 'directory')
   const order = treeOrder(files.map(({ path }) => path))
   files.sort((a, b) => order(a.path, b.path))
@@ -76,7 +82,7 @@ export async function treeOf(sources: readonly ZipSource[], options: TreeOptions
     tree.add(entry)
     return entry
   })
-  return { entries, treeSha256: tree.end(), bytes: totalBytes }
+  return { entries, sources: files, treeSha256: tree.end(), bytes: totalBytes }
 }
 
 function entryOf(source: ZipSource, sha256: string): TimedEntry {

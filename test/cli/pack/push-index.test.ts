@@ -9,11 +9,10 @@ import { emptyIndex, indexPath, readIndex, writeIndex } from '../../../lib/cli/p
 import { sourcesOf } from '../../support/planned.js'
 
 /** An index of files that were written long before it. */
-async function stageIndex(t: Test, files: Record<string, string>, walkedMs = Date.now() + 60_000) {
+async function stageIndex(t: Test, files: Parameters<Test['testdir']>[0], walkedMs = Date.now() + 60_000) {
   const site = t.testdir(files)
   const path = join(t.testdirName, '../', `${Math.random()}.idx`)
-  const sources = await sourcesOf(site)
-  const tree = { ...(await treeOf(sources)), sources, walkedMs }
+  const tree = { ...(await treeOf(await sourcesOf(site))), walkedMs }
   await writeIndex(path, tree)
   /** The paths that the index does not know any more. */
   async function unknown(): Promise<string[]> {
@@ -24,7 +23,12 @@ async function stageIndex(t: Test, files: Record<string, string>, walkedMs = Dat
 }
 
 t.test('files that are as they were need not be read', async t => {
-  const { path, tree, unknown } = await stageIndex(t, { a: 'one', 'b c ü': 'two', dir: '' })
+  const { path, tree, unknown } = await stageIndex(t, {
+    a: 'one',
+    'b c ü': 'two',
+    dir: { x: 'three' },
+    'dir.x': 'four'
+  })
   t.strictSame(await unknown(), [])
   const index = await readIndex(path)
   t.equal(index.treeSha256, tree.treeSha256)
@@ -88,7 +92,11 @@ t.test('a damaged index, one of another machine and a missing one know nothing',
 
   async function knowsNothing(place: string): Promise<boolean> {
     const { treeSha256, entries, known } = await readIndex(place)
-    return treeSha256 === null && entries.size === 0 && tree.sources.every(source => known(source) === undefined)
+    return (
+      treeSha256 === null &&
+      [...entries.values()].length === 0 &&
+      tree.sources.every(source => known(source) === undefined)
+    )
   }
   t.equal(emptyIndex.known({} as never), undefined)
 })
