@@ -2,7 +2,7 @@
  * Random pairs of trees, one after the other in two projects: one gets whole archives, the other one only what has
  * changed, as `svc push` finds it with its index, of half of the pairs with differences within files. Targets, records and kept archives must be the same, also after the ways back.
  */
-import { chmodSync, createWriteStream, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, createWriteStream, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
@@ -21,6 +21,7 @@ import type { Project } from '../../lib/model/project.js'
 import { ChangingSite } from '../support/changing-site.js'
 import { admin, deployStage, never, type DeployStage } from '../support/deploy-stage.js'
 import { compare, linesOf } from '../support/history.js'
+import { until } from '../support/until.js'
 import { sourcesOf, zipBytes } from '../support/planned.js'
 import { patchesOf } from '../support/patched.js'
 import { createRandom } from '../support/random.js'
@@ -125,6 +126,9 @@ async function runPair(stage: DeployStage, seed: number, given?: Site) {
 
   async function compareEnds(what: string, one: DeploymentRow, other: DeploymentRow): Promise<void> {
     await Promise.all([whole, changed].map(({ id }) => stage.deployer.ownedTree(id)))
+    // What was replaced may be removed after the end.
+    for (const { deployPath } of [whole, changed])
+      await until(() => !readdirSync(deployPath).some(name => name.startsWith('.svc-')))
     // A way back also brings back times, of which changes bring fewer.
     const keys = ['status', 'treeSha256', 'placed', ...(one.exact ? [] : ['fileCount' as const])] as const
     for (const key of keys)
