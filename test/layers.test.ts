@@ -29,7 +29,7 @@ function readSources(directory: string): Source[] {
 
 /** What a file imports when it is loaded, types included. */
 function importedAtOnce({ text }: Source): string[] {
-  return [...text.matchAll(/^(?:import|export)\s+(?:[\w\s{},*$]+\sfrom\s+)?'([^']+)'/gm)].map(
+  return [...text.matchAll(/^(?:import|export)\s+(?:[\w\s{},*$]+\sfrom\s+|\w+ = require\()?'([^']+)'/gm)].map(
     match => match[1] as string
   )
 }

@@ -20,7 +20,8 @@
  *   - a comment that contains an end record, and bytes after the end record, are refused: svc does not guess.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import * as yauzl from 'yauzl'
+// Not `import * as yauzl`: Node would search it for export names, in every process and thread, which takes longer than all else.
+import yauzl = require('yauzl')
 import { OpenFile, type ReadableFile } from '../../base/files.js'
 import { Refusal } from '../../base/errors.js'
 import { localBytes, signatures } from '../../base/shared/zip-records.js'

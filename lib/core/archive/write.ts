@@ -10,6 +10,7 @@
  * every file through streams and the thread pool. measured: test/bench/pack.ts
  */
 import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import type { Readable, Writable } from 'node:stream'
 import type { ZipFile } from 'yazl'
 import { closing, type Defer } from '../../base/async.js'
@@ -227,8 +228,8 @@ async function* segmentsOf(sources: AnyIterable<ZipSource>): AsyncGenerator<{ so
 
 /** Packs sources into a zip. Refuses (`unavailable`): file_vanished, file_changed, file_unreadable, naming the file. */
 export async function packSegment(sources: readonly ZipSource[], level: number): Promise<Buffer> {
-  // Most small pushes need none of it.
-  const yazl = await import('yazl')
+  // Most small pushes need none of it. It is CommonJS, as yauzl (read.ts).
+  const yazl = createRequire(import.meta.url)('yazl') as typeof import('yazl')
   const zip = new yazl.ZipFile()
   const output = zip.outputStream as Readable
   const pieces: Buffer[] = []
