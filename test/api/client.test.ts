@@ -14,11 +14,11 @@ import {
   writeFileSync
 } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { adminToken, startServer } from '../support/server.js'
 import { until } from '../support/until.js'
+import { urlOf } from '../support/on-loopback.js'
 
 /* What `curl -fsSL https://…/install.sh | sh` does, with the archives of `make build`. */
 
@@ -144,10 +144,8 @@ t.test('another archive is refused, and what was installed stays', async t => {
     changed[changed.length - 1] = (changed.at(-1) as number) ^ 1
     if (request.url === `${base}/client.tgz`) response.end(changed)
     else response.writeHead(404).end()
-  }).listen(0, '127.0.0.1')
-  await once(other, 'listening')
-  t.teardown(() => other.close())
-  const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  })
+  const elsewhere = await urlOf(t, other)
   const there = machine(t)
   const changed = script.replaceAll(new URL(stage.url).origin, elsewhere)
   const refused = await there.install(changed)

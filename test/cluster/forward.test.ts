@@ -2,7 +2,7 @@ import t from 'tap'
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { json, type Route, streamedBody } from '../../lib/http/core/route.js'
 import { Forwarder, readLeaderHead, readLeaderUpgrade } from '../../lib/cluster/forward.js'
 import { acceptOf } from '../../lib/http/websocket/handshake.js'
@@ -15,6 +15,7 @@ import { startServer } from '../support/http-server.js'
 import { ownHub, readerOf, signerOf } from '../support/hub-keys.js'
 import { until } from '../support/until.js'
 import { openWebSocket } from '../support/websocket.js'
+import { listen, urlOf } from '../support/on-loopback.js'
 
 const signing = { signer: signerOf('h2'), adminToken: () => 'the-admin-token', allowsHttp: false }
 const route = (method: Route['method'], path: string, handle: Route['handle'], more: object = {}): Route => {
@@ -139,10 +140,7 @@ t.test('a leader that cannot be reached is named, with the time to wait', async 
 
 t.test('after a change was sent, nobody says that it was not made', async t => {
   const silent = createServer(socket => socket.on('error', () => {}).resume())
-  silent.listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  t.teardown(() => silent.close())
-  const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+  const url = await urlOf(t, silent)
   const follower = await startFollower(t, url, { silentMs: 300 })
   const client = createClient(() => follower.url, 'secret')
   t.match((await client.post('/api/x', {})).body, { code: 'leader_lost', error: /may or may not/ })
@@ -173,10 +171,8 @@ t.test('a leader without a valid certificate gets nothing, and the change was su
   const impostor = createSecureServer(makeSigned().server, (request, response) => {
     asked.push(request.headers.authorization)
     response.end('{}')
-  }).listen(0, '127.0.0.1')
-  await once(impostor, 'listening')
-  t.teardown(() => impostor.close())
-  const follower = await startFollower(t, `https://localhost:${(impostor.address() as AddressInfo).port}`)
+  })
+  const follower = await startFollower(t, `https://localhost:${await listen(t, impostor)}`)
   for (const method of ['GET', 'POST']) {
     const answer = await fetch(`${follower.url}/x`, { method, headers: { authorization: 'Bearer secret' } })
     t.equal(answer.status, 503)
@@ -195,10 +191,7 @@ async function startBetween(t: Test, answer: () => string) {
     socket.on('error', () => {})
     socket.once('data', () => socket.end(Buffer.from(answer(), 'latin1')))
   })
-  leader.listen(0, '127.0.0.1')
-  await once(leader, 'listening')
-  t.teardown(() => leader.close())
-  const url = `http://127.0.0.1:${(leader.address() as AddressInfo).port}`
+  const url = await urlOf(t, leader)
   const signing = { signer: signerOf('h2'), adminToken: () => 'x', allowsHttp: false }
   const forwarder = new Forwarder({ ...signing, reached: async () => {} })
   const hub = {

@@ -15,11 +15,10 @@ import type { BodySeal } from '../../lib/http/core/route.js'
 import { changedText, createRandom } from '../support/random.js'
 import { firstSeed } from '../support/thorough.js'
 import { legacyKey, peer, readerOf, signerOf, ownHub } from '../support/hub-keys.js'
-import { once } from 'node:events'
 import { createServer as createSecureServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { makeSigned } from '../support/certificates.js'
 import { freePort } from '../support/free-port.js'
+import { listen, urlOf } from '../support/on-loopback.js'
 
 /* The hostile peers are other hubs: a hub that was removed, one that claims too much, and who repeats or changes what it saw. */
 
@@ -168,10 +167,8 @@ const to = (url: string) => ownHub({ name: 'h1', url })
 const { signal } = new AbortController()
 
 async function startHub(t: Test, answer: (request: IncomingMessage, response: ServerResponse) => void) {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = createServer(answer)
+  return await urlOf(t, server)
 }
 
 interface Test {
@@ -216,10 +213,8 @@ t.test('only a hub with a certificate of the given authority gets a request', as
     const found = read({ method: 'GET', target: '/', headers: request.headers })
     asked.push(found !== null && 'hub' in found && found.hub.name)
     response.end('{}')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const url = `https://localhost:${(server.address() as AddressInfo).port}`
+  })
+  const url = `https://localhost:${await listen(t, server)}`
   const ask = (ca?: string) =>
     createHubClient({ signer: signerOf('h2'), allowsHttp: false, ca }).json(to(url), {
       method: 'GET',

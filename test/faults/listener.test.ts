@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { cpSync, existsSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { bare } from '../support/bare.js'
@@ -9,6 +8,7 @@ import { startServeProcess } from '../support/serve-process.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 import { snapshot } from '../support/tree.js'
 import { defaultWithinMs } from '../support/until.js'
+import { listen } from '../support/on-loopback.js'
 
 /*
  * What keeps a server from listening: each a sentence with the cause and the next step, exit code 1, and a data
@@ -41,10 +41,8 @@ function run(prefix: string[], words: string[], { cwd, home }: { cwd: string; ho
 }
 
 async function occupied(t: { teardown(work: () => unknown): void }): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  return String((server.address() as AddressInfo).port)
+  const server = createServer()
+  return String(await listen(t, server))
 }
 
 const cases: Array<{ what: string; prefix?: string[]; words: string[]; says: RegExp; skip?: string | false }> = [

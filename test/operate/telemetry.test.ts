@@ -1,7 +1,6 @@
 import t from 'tap'
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { ensureHome, type Environment, locateHome } from '../../lib/base/config/home.js'
@@ -11,6 +10,7 @@ import { setClock } from '../support/clock.js'
 import { startReceiver } from '../support/receiver.js'
 import { telemetryEvents, type TelemetryReport } from '../../lib/model/setting.js'
 import { openStage } from '../support/store.js'
+import { listen } from '../support/on-loopback.js'
 
 const never = new AbortController().signal
 
@@ -32,9 +32,7 @@ t.test('sends nothing and creates no id without an endpoint', async t => {
 t.test('trusts the authorities of a server', async t => {
   const { authority, server: signed } = makeSigned()
   const server = createTlsServer(signed, (_, response) => void response.end())
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const { home } = await stage(t, { telemetryEndpoint: `https://localhost:${port}/report` })
   const asked = once(server, 'request')
   const trust = () => createSecureContext({ ca: authority.cert })

@@ -1,8 +1,6 @@
 import t from 'tap'
-import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { askForOwnNames } from '../../lib/cli/doctor/findings.js'
@@ -12,6 +10,7 @@ import { startServer } from '../support/server.js'
 import { findCaddy, runCaddy } from './caddy.js'
 import { findNginx, runServer } from './nginx.js'
 import { filled, phrase, recipe } from './recipes.js'
+import { listen } from '../support/on-loopback.js'
 
 /* The configurations of docs/maintenance.md, with a real nginx and a real Caddy. */
 const document = 'docs/maintenance.md'
@@ -62,10 +61,7 @@ async function startApp(t: Test): Promise<string> {
     response.writeHead(url.endsWith('/busy') ? 503 : 200, { 'content-type': 'text/plain' })
     response.end(`app ${request.method} ${url}`)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return `127.0.0.1:${await listen(t, server)}`
 }
 
 interface Got {

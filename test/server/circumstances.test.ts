@@ -15,7 +15,7 @@ import {
   truncateSync,
   writeFileSync
 } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -26,6 +26,7 @@ import { startServeProcess } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
 import { bareEnvironment, svcPath } from '../support/svc.js'
 import { until } from '../support/until.js'
+import { listen } from '../support/on-loopback.js'
 
 /**
  * A real `svc serve` under bad conditions must print a sentence with the cause and the next step, exit with 1, and
@@ -323,11 +324,9 @@ t.test('explains a second server and a port that is in use', async t => {
   t.match(await first.api('GET', '/api/projects'), [{ name: 'shop' }], 'the first server continues')
   await first.stop()
 
-  const taken = createServer().listen(0, '127.0.0.1')
-  await once(taken, 'listening')
-  t.teardown(() => taken.close())
+  const taken = createServer()
   const idle = stateOf(home)
-  const { code, stderr } = await serve(cwd, home, { words: ['--port', String((taken.address() as AddressInfo).port)] })
+  const { code, stderr } = await serve(cwd, home, { words: ['--port', String(await listen(t, taken))] })
   t.equal(code, 1)
   t.match(stderr, /^error: .*address already in use.*\n$/)
   t.strictSame(stateOf(home), idle)

@@ -1,12 +1,11 @@
-import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { startServeProcess } from '../support/serve-process.js'
 import { until } from '../support/until.js'
+import { listen } from '../support/on-loopback.js'
 
 /* svc connects only to what its users name, whatever it does: every connection of a server is written down. */
 
@@ -22,10 +21,7 @@ t.test('a server connects to nothing but what its users named', async t => {
   const named = createServer((_, reply) => reply.end('up'))
   const asked: string[] = []
   named.on('request', ({ url }) => asked.push(url as string))
-  named.listen(0, '127.0.0.1')
-  await once(named, 'listening')
-  t.teardown(() => named.close())
-  const { port } = named.address() as AddressInfo
+  const port = await listen(t, named)
 
   const env = { CONNECTIONS: file }
   const server = await startServeProcess(t, directory, [], env, { nodeWords: ['--import', watch] })

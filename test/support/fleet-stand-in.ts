@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
-import { connect, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import type { Enrollment, ListedNode, ListedPlacement } from '../../lib/model/node.js'
 import {
   type ListedRollout,
@@ -11,6 +11,7 @@ import {
   defaultRolloutPolicy
 } from '../../lib/model/rollout.js'
 import { adminToken } from './server.js'
+import { urlOf } from './on-loopback.js'
 
 /*
  * A stand-in for the routes of a fleet, in front of a real server: for ten thousand nodes, and a rollout of them in the
@@ -308,14 +309,8 @@ export async function startFleetStandIn(
     for (const each of [far, socket]) each.on('error', () => [far, socket].map(other => other.destroy()))
   })
 
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: await urlOf(t, server),
     records,
     tell,
     cut: () => {

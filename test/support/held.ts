@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -7,6 +6,7 @@ import { type Check, defaultGate, type Gate } from '../../lib/model/policy.js'
 import type { Project } from '../../lib/model/project.js'
 import type { DeployStage } from './deploy-stage.js'
 import { until } from './until.js'
+import { listen } from './on-loopback.js'
 
 /** A server that answers with the status in `status`. */
 export async function statusServer(t: Test) {
@@ -15,9 +15,7 @@ export async function statusServer(t: Test) {
     state.requests++
     response.writeHead(state.status).end('hello')
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   return Object.assign(state, { url: `http://127.0.0.1:${port}/up` })
 }
 

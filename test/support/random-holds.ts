@@ -3,12 +3,12 @@
  * post-deploy script that fails, and a confirmation that comes, does not come, or is a revert or a cancellation.
  */
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { confirmLimits, type PolicyChanges } from '../../lib/model/policy.js'
 import { gateOf } from './held.js'
 import type { Random } from './random.js'
+import { listen } from './on-loopback.js'
 
 /** What the checked service answers. */
 const answers = ['passes', 'passes', 'passes', 'flaps', 'fails', 'hangs', 'redirects', 'never ends'] as const
@@ -37,12 +37,7 @@ export async function checkedService(t: Test): Promise<CheckedService> {
   let answer: (typeof answers)[number] = 'passes'
   let count = 0
   const server: Server = createServer((_, response) => answerAs(answer, response, count++))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/up`
+  const url = `http://127.0.0.1:${await listen(t, server)}/up`
   return {
     next(random) {
       answer = random.oneOf(answers)

@@ -2,10 +2,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import {
   clientConfigPath,
   listEnvironments,
@@ -20,6 +18,7 @@ import { matching } from '../../support/sentences/matching.js'
 import type { GlobalConfig } from '../../../lib/base/config/home.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 t.test('refuses a wrong value of every key and names file and key', async t => {
   const table: Array<[json: unknown, code: string, sentence: string]> = [
@@ -199,10 +198,8 @@ async function startListener(
     request.resume()
     const { status = 200, location } = answer
     response.writeHead(status, { 'content-type': 'application/json', ...(location && { location }) }).end('[]')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, heard }
+  })
+  return { url: await urlOf(t, server), heard }
 }
 
 const global = (config: object) => ({ '.svc': { 'config.json': JSON.stringify(config) } })

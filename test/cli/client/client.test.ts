@@ -1,30 +1,19 @@
 import t, { type Test } from 'tap'
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { type AddressInfo, connect, createServer, type Server } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Refusal } from '../../../lib/base/errors.js'
 import { type Body, createClient, explainNetworkError, requestOf } from '../../../lib/cli/client/client.js'
 import { isUnknownRoute } from '../../../lib/cli/client/answer.js'
 import { startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
-
-/** Listens on a free port of the loopback interface until the test ends. */
-async function listen(t: Test, server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    if (server instanceof http.Server) server.closeAllConnections()
-  })
-  return (server.address() as AddressInfo).port
-}
+import { listen, urlOf } from '../../support/on-loopback.js'
 
 async function serve(t: Test, handle: http.RequestListener): Promise<string> {
-  return `http://127.0.0.1:${await listen(t, http.createServer(handle))}`
+  return await urlOf(t, http.createServer(handle))
 }
 
 function clientOf(serverUrl: string, env: Record<string, string> = {}) {
@@ -240,7 +229,7 @@ t.test('a refusal before "100 Continue" prevents sending the body', async t => {
   server.on('checkContinue', (_, response: http.ServerResponse) =>
     answerJson(response, 401, { error: 'No', code: 'unauthorized' })
   )
-  const url = `http://127.0.0.1:${await listen(t, server)}`
+  const url = await urlOf(t, server)
   const body = bodyOf(50 * 1024 * 1024)
   await refuses(t, clientOf(url).json({ method: 'POST', path: '/', body }), { kind: 'unauthorized' })
   t.equal(body.sent, 0)
@@ -340,7 +329,7 @@ t.test('a request through HTTPS_PROXY uses a tunnel, and NODE_EXTRA_CA_CERTS add
     onward.on('error', () => socket.destroy())
     socket.on('error', () => onward.destroy())
   })
-  const env = { HTTPS_PROXY: `http://127.0.0.1:${await listen(t, proxy)}` }
+  const env = { HTTPS_PROXY: await urlOf(t, proxy) }
   const words = ['list', '--json', '--token', 'token', '--server', `https://localhost:${port}`]
   t.match(await svc(words, { cwd: t.testdirName, env: { ...env, NODE_EXTRA_CA_CERTS: tls.path } }), {
     code: 0,
@@ -353,7 +342,7 @@ t.test('a request through HTTPS_PROXY uses a tunnel, and NODE_EXTRA_CA_CERTS add
 t.test('quotes a proxy that refuses the tunnel', async t => {
   const server = http.createServer()
   server.on('connect', (_, socket) => socket.end('HTTP/1.1 403 Not from here\r\n\r\n'))
-  const proxy = `http://127.0.0.1:${await listen(t, server)}`
+  const proxy = await urlOf(t, server)
   await t.rejects(clientOf('https://deploy.test', { HTTPS_PROXY: proxy }).json({ path: '/' }), {
     code: 'unreachable',
     message: /answered 403 Not from here/
@@ -413,9 +402,7 @@ t.test('a request is repeated while a cluster has no leader, and an unknown outc
     response.writeHead(isDone ? 200 : 503, { 'content-type': 'application/json', ...wait })
     response.end(isDone ? '{"success":true}' : JSON.stringify({ success: false, error: 'Nobody leads', code }))
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const serverUrl = `http://127.0.0.1:${(server.address() as { port: number }).port}`
+  const serverUrl = await urlOf(t, server)
   const client = createClient({ serverUrl, token: null, env: {} })
   t.match(await client.json({ method: 'POST', path: '/x', json: {} }), { success: true })
   t.strictSame(asked, Array(10).fill('POST /x'), 'the time counts, and not how often it asked')

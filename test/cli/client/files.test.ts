@@ -1,11 +1,10 @@
 import t, { type Test } from 'tap'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import * as http from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createClient } from '../../../lib/cli/client/client.js'
 import { downloadZip, explain, formBody, type ZipDownload } from '../../../lib/cli/client/files.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 t.test('formBody returns a form of known length with its fields before the file', async t => {
   const path = join(t.testdir({ 'a.zip': 'PK-the-bytes' }), 'a.zip')
@@ -55,13 +54,7 @@ async function stage(t: Test, handle: (to: string | null, response: http.ServerR
   const server = http.createServer((request, response) => {
     handle(new URL(request.url ?? '', 'http://here').searchParams.get('to'), response)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const serverUrl = await urlOf(t, server)
   const shown: Array<[number, number]> = []
   const file = join(t.testdir({}), 'out.zip')
   writeFileSync(file, '')

@@ -1,12 +1,11 @@
 import t from 'tap'
 import { writeFileSync } from 'node:fs'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { adminToken, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import { listen } from '../../support/on-loopback.js'
 
 t.test('svc api', async t => {
   const stage = await startServer(t, { base: '/svc' })
@@ -93,10 +92,7 @@ t.test('svc api tells the page of another program, and an answer that breaks off
         setImmediate(() => response.destroy())
       })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const options = { cwd: t.testdir({}), env: { SVC_SERVER_URL: `http://127.0.0.1:${port}`, SVC_TOKEN: adminToken } }
   t.match(await svc(['api', 'GET', '/api/page'], options), { code: 1, stdout: '', stderr: /is not an svc server/ })
   const broken = await svc(['api', 'GET', '/api/stream'], options)

@@ -1,9 +1,8 @@
 import t, { type Test } from 'tap'
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as listenOnPort } from 'node:net'
+import { createServer as listenOnPort } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { commands } from '../../../lib/cli/command-table.js'
@@ -14,6 +13,7 @@ import { findProgram } from '../../support/programs.js'
 import { startServeProcess } from '../../support/serve-process.js'
 import { svc, svcPath } from '../../support/svc.js'
 import { defaultWithinMs } from '../../support/until.js'
+import { listen, urlOf } from '../../support/on-loopback.js'
 
 for (const shell of ['bash', 'zsh', 'fish']) {
   t.test(`the script for ${shell} contains every command, and ${shell} accepts it`, async t => {
@@ -42,10 +42,8 @@ t.test(
         { id: 'dep_1', projectId: 'proj_1', projectName: 'a\u001b[2Jb', status: 'failed', message: 'm' }
       ]
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(rows))
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => server.close())
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    })
+    const url = await urlOf(t, server)
     const cwd = t.testdir({ 'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url }) })
     const ask = (env: Record<string, string>) => svc(['values', 'deployments', 'svc logs '], { cwd, env })
 
@@ -222,10 +220,8 @@ for (const shell of shells) {
       )
       for (const [index, [line, expected]] of offered.entries()) t.same(offers[index]?.sort(), expected, line)
 
-      const silent = listenOnPort().listen(0, '127.0.0.1')
-      await once(silent, 'listening')
-      t.teardown(() => silent.close())
-      const { port } = silent.address() as AddressInfo
+      const silent = listenOnPort()
+      const port = await listen(t, silent)
       for (const address of [`http://127.0.0.1:${port}`, 'http://127.0.0.1:1']) {
         t.same(ask[shell](t, { ...env, SVC_SERVER_URL: address })(['svc logs dep_'], site), [[]], address)
       }

@@ -1,10 +1,9 @@
 import t from 'tap'
 import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 t.test('health asks the server of the data directory through its socket', async t => {
   const cwd = t.testdir({})
@@ -59,10 +58,8 @@ t.test('an unhealthy server is a failure, and --wait waits until it is healthy',
     const isWell = ++asked > 2
     response.writeHead(isWell ? 200 : 503, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ status: isWell ? 'ok' : 'unhealthy', uptime: 3, version: '1.2.3' }))
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  const url = await urlOf(t, server)
   const cwd = t.testdir({})
   t.match(await svc(['health', '--url', url], { cwd }), { code: 1, stdout: 'unhealthy, version 1.2.3, up for 3 s\n' })
   t.match(await svc(['health', '--url', url, '--wait', '60'], { cwd }), {
@@ -77,10 +74,8 @@ t.test('a hub that is cut off is alive: its reads are old, and the line says how
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(JSON.stringify({ status: 'cut_off', uptime: 1, version: '1.0.0', cluster }))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  const url = await urlOf(t, server)
   t.match(await svc(['health', '--wait', '60', '--url', url], { cwd: t.testdir({}) }), {
     code: 0,
     stdout: 'cut_off, version 1.0.0, up for 1 s, alone, reads are at most 12 s old\n'

@@ -1,13 +1,13 @@
 import t from 'tap'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { PlanAnswer } from '../../../lib/model/plan.js'
 import type { Project } from '../../../lib/model/project.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { snapshot } from '../../support/tree.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const cwd = t.testdir({ tmp: {} })
 const started = startServe(t, cwd)
@@ -131,10 +131,8 @@ t.test('an older server gets nothing, and the command says why', async t => {
       socket.end(`${head}\r\nConnection: close\r\n\r\n${body}`)
     })
     socket.on('error', () => {})
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => old.close())
-  await once(old, 'listening')
-  const serverUrl = `http://127.0.0.1:${(old.address() as AddressInfo).port}`
+  })
+  const serverUrl = await urlOf(t, old)
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: 'proj_x', serverUrl, ignore: ['*.json'] }))
   for (const words of [['plan'], ['push', '--dry-run']]) {
     const { code, stderr } = await run(...words)

@@ -1,6 +1,5 @@
 import t from 'tap'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
@@ -10,6 +9,7 @@ import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { startServer } from '../../support/server.js'
 import { zipOf } from '../../support/zip.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 t.test('list', async t => {
   const cwd = t.testdir({})
@@ -294,9 +294,7 @@ t.test('a server of 1.0, which knows less', async t => {
     const answer = request.method === 'PUT' ? { success: true, project } : isKnown ? answers[path] : missing
     response.writeHead(isKnown ? 200 : 404, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const env = { SVC_SERVER_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, SVC_TOKEN: 'token' }
+  const env = { SVC_SERVER_URL: await urlOf(t, server), SVC_TOKEN: 'token' }
   const run = (...words: string[]) => svc(words, { cwd: t.testdir({}), env })
   t.match(await run('status', 'proj_a'), { code: 0, stdout: /Nothing has been deployed yet/ })
   const audited = await run('audit', 'list')

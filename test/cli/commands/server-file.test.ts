@@ -1,7 +1,6 @@
 import t, { type Test as Tap } from 'tap'
 import { writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type Stage, adminToken, startServer } from '../../support/server.js'
 import { startFleet } from '../../support/fleet-on-server.js'
@@ -10,6 +9,7 @@ import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { readServerFile } from '../../../lib/cli/server-file/format.js'
 import type { ServerState } from '../../../lib/cli/server-file/state.js'
 import { planOf } from '../../../lib/cli/commands/server-file.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const token = 'gate-token-0123456789'
 const hook = 'https://hooks.slack.com/services/hidden-path'
@@ -329,9 +329,7 @@ async function proxyOf(
     })
     incoming.pipe(passed)
   })
-  await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => proxy.close())
-  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return await urlOf(t, proxy)
 }
 
 t.test('what changed since the plan was made is not overwritten', async t => {

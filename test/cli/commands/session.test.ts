@@ -1,13 +1,12 @@
 import t from 'tap'
-import { once } from 'node:events'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { startServe } from '../../support/serve-process.js'
 import { adminToken, startServer } from '../../support/server.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const top = t.testdir({ one: {}, two: {} })
 const started = Promise.all([startServe(t, join(top, 'one')), startServe(t, join(top, 'two'))])
@@ -22,10 +21,8 @@ t.test('login asks a server that is not svc whether it is the admin token', asyn
       const answer = { success, message: success ? 'ok' : 'wrong token' }
       response.writeHead(success ? 200 : 401, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
     })
-  }).listen(0, '127.0.0.1')
-  await once(other, 'listening')
-  t.teardown(() => other.close())
-  const server = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  })
+  const server = await urlOf(t, other)
   const cwd = t.testdir({})
   t.match(await svc(['login', '--server', server, '--token', '-'], { cwd, input: 'another-token' }), {
     code: 1,

@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { findProgram } from '../../support/programs.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 t.test('verify', async t => {
   const cwd = t.testdir({})
@@ -72,10 +72,8 @@ t.test('verify', async t => {
 
   await t.test('--check-server reports 5xx and an unreachable server as errors, but not 4xx', async t => {
     let status = 503
-    const other = createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1')
-    await once(other, 'listening')
-    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
-    const env = { SVC_SERVER_URL: url }
+    const other = createServer((_, response) => response.writeHead(status).end())
+    const env = { SVC_SERVER_URL: await urlOf(t, other) }
     t.match(await verify(['--check-server'], env), {
       code: 1,
       stdout: /✗ The server at .* answers 503[^]*\n2 errors, 1 warning\n$/

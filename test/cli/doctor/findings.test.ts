@@ -1,7 +1,5 @@
 import t, { type Test } from 'tap'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import {
   askForOwnNames,
   exposureFinding,
@@ -14,6 +12,7 @@ import type { ReportedProject, ReportedToken } from '../../../lib/model/access.j
 import type { ListedNode } from '../../../lib/model/node.js'
 import { aToken } from '../../support/a-token.js'
 import { startFleet } from '../../support/fleet-on-server.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const project = (name: string, fields: Partial<ReportedProject> = {}): ReportedProject => {
   return { id: `proj_${name}`, name, clientScripts: true, runAs: null, tokenIds: [], ...fields }
@@ -105,10 +104,7 @@ async function startSite(t: Test, statusOf: (path: string) => number): Promise<{
     asked.push(request.url as string)
     response.writeHead(statusOf(request.url as string)).end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: await urlOf(t, server), asked }
 }
 
 const options = { hosts: [], signal: new AbortController().signal }

@@ -10,15 +10,14 @@ import {
   writeFileSync
 } from 'node:fs'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, request, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Refusal } from '../../../lib/base/errors.js'
 import { incrementalMode, isRefusedChange, sendingNote } from '../../../lib/cli/pack/changes.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { snapshot } from '../../support/tree.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 /** A project whose build is large enough that changes pay. */
 async function stagePush(t: Test, more: object = {}) {
@@ -120,10 +119,8 @@ t.test('the question what the server has is repeated while its answer does not a
       from.pipe(answer)
     })
     near.pipe(far)
-  }).listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  t.teardown(() => proxy.close().closeAllConnections())
-  const server = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  })
+  const server = await urlOf(t, proxy)
   for (const [what, each] of Object.entries(losses)) {
     lose = each
     left = 1

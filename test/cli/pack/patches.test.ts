@@ -13,9 +13,7 @@ import {
   utimesSync,
   writeFileSync
 } from 'node:fs'
-import { once } from 'node:events'
 import { createServer, request, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sha256 } from '../../../lib/base/digests.js'
@@ -29,6 +27,7 @@ import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
 import { snapshot } from '../../support/tree.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const { signal } = new AbortController()
 
@@ -294,11 +293,9 @@ t.test('differences come in pieces after an attempt that was cut', async t => {
         from.pipe(answer.writeHead(from.statusCode ?? 0, from.headers))
       )
     )
-  }).listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  t.teardown(() => proxy.close().closeAllConnections())
+  })
   for (let n = 0; n < 8; n++) appendFileSync(place(`${n}.bin`), randomBytes(4000))
-  const { code, said } = await push('--server', `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+  const { code, said } = await push('--server', await urlOf(t, proxy))
   t.match({ code, said }, { code: 0, said: /8 of 8 files came \(8 as differences\)/ })
   t.ok(
     asked.some(what => what.startsWith('PATCH /api/uploads/')),
@@ -326,10 +323,8 @@ t.test('whatever happens to the sums, the right files are deployed', async t => 
       return spoil?.(body, answer)
     })
     near.pipe(far)
-  }).listen(0, '127.0.0.1')
-  await once(proxy, 'listening')
-  t.teardown(() => proxy.close().closeAllConnections())
-  const server = ['--server', `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`]
+  })
+  const server = ['--server', await urlOf(t, proxy)]
   const json = { 'content-type': 'application/json' }
   const cases: Record<string, [(body: Buffer, answer: ServerResponse) => void, RegExp]> = {
     'as they are': [(body, answer) => answer.end(body), /as differences/],

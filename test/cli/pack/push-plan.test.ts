@@ -1,9 +1,7 @@
 import t, { type Test } from 'tap'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { readTree } from '../../../lib/core/archive/tree-wire.js'
@@ -18,6 +16,7 @@ import type { Project } from '../../../lib/model/project.js'
 import { aPlan } from '../../support/a-plan.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const cwd = t.testdir()
 const started = startServe(t, cwd)
@@ -205,10 +204,8 @@ t.test('sends the tree compressed, with the digests of the scripts, and reads th
     for await (const chunk of request) chunks.push(chunk as Buffer)
     asked.push({ request, body: Buffer.concat(chunks) })
     response.writeHead(answer.status, { 'content-type': answer.type }).end(answer.text)
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const serverUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  const serverUrl = await urlOf(t, server)
   const client = createClient({ serverUrl, token: null, env: {} })
   const tree = await treeOf([memory('b', 'x'), memory('a', 'y')])
   const scripts = { preDeploy: 'echo secret', postDeploy: ' ' }

@@ -15,6 +15,7 @@ import { makeCertificate } from '../../support/certificates.js'
 import { startServe } from '../../support/serve-process.js'
 import { stubClient } from '../../support/stub-client.js'
 import { svc } from '../../support/svc.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 const archive = { bytes: 10, sha256: 'ours' } as PackedArchive
 const { signal } = new AbortController()
@@ -172,10 +173,8 @@ t.test('pushes to an older server without the check', async t => {
         response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify(unknown))
       else response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(`${JSON.stringify(status)}\n`)
     })
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  const url = await urlOf(t, server)
   const cwd = t.testdir({
     'index.html': 'x',
     'svc.config.json': JSON.stringify({ projectId: 'proj_1', serverUrl: url })

@@ -1,12 +1,11 @@
 import t, { type Test } from 'tap'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { cleanText, createCleaner, plainText } from '../../../lib/cli/terminal/terminal-text.js'
 import { createRandom } from '../../support/random.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { repetitions } from '../../support/thorough.js'
+import { urlOf } from '../../support/on-loopback.js'
 
 /** All that may be left: text, newline, tab, colours. */
 const harmless = /^(?:[^\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]|\x1b\[[\d;:]*m)*$/
@@ -180,10 +179,8 @@ async function startServer(t: Test): Promise<string> {
         `event: log\ndata: ${JSON.stringify({ data: evil })}\n\nevent: status\ndata: {"status":"failed","duration":"1s"}\n\n`
       )
     } else answer('application/json', JSON.stringify({ error: evil, code: 'x' }), 409)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  return await urlOf(t, server)
 }
 
 t.test('control sequences of a server never reach a terminal', { skip: noTerminal }, async t => {

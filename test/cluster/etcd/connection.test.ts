@@ -1,12 +1,11 @@
 import t from 'tap'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { EtcdConnection, countMembers, EtcdError, Unreachable, errorOf } from '../../../lib/cluster/etcd/connection.js'
 import { makeSigned } from '../../support/certificates.js'
 import { freePort } from '../../support/free-port.js'
 import { anEtcd, startEtcd, withoutEtcd } from '../../support/etcd.js'
 import { until } from '../../support/until.js'
+import { listen, urlOf } from '../../support/on-loopback.js'
 
 const skip = withoutEtcd()
 const key = Buffer.from('/svc/x').toString('base64')
@@ -62,9 +61,7 @@ t.test('says of a refusal whether another member was asked before, and did not a
   })
   const endpoints: string[] = []
   for (const server of [silent, full]) {
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    t.teardown(() => server.close())
-    endpoints.push(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    endpoints.push(await urlOf(t, server))
   }
   const closed = `http://127.0.0.1:${await freePort()}`
   for (const [asked, expected] of [
@@ -106,10 +103,8 @@ t.test('hands over the lines of a stream, and ends it when it is told to', { ski
 })
 
 t.test('does not wait longer than it may', async t => {
-  const silent = createServer(() => {}).listen(0, '127.0.0.1')
-  await once(silent, 'listening')
-  t.teardown(() => (silent.closeAllConnections(), silent.close()))
-  const { port } = silent.address() as AddressInfo
+  const silent = createServer(() => {})
+  const port = await listen(t, silent)
   const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${port}`, 'http://127.0.0.1:1'] })
   t.teardown(() => connection.close())
   const fromMs = performance.now()
@@ -131,10 +126,9 @@ t.test('cuts lines wherever the network cuts them', async t => {
       await new Promise(resolve => setImmediate(resolve))
     }
     response.end()
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${(server.address() as AddressInfo).port}`] })
-  t.teardown(() => (connection.close(), server.close()))
+  })
+  const connection = new EtcdConnection({ endpoints: [await urlOf(t, server)] })
+  t.teardown(() => connection.close())
   const seen: unknown[] = []
   await connection.stream('/v3/watch', {}, { signal: new AbortController().signal, take: line => void seen.push(line) })
   t.strictSame(
@@ -149,15 +143,10 @@ t.test('a token that gets no answer is dropped: etcd went back to before it was 
     request.resume()
     if (request.url === '/v3/auth/authenticate') response.end(JSON.stringify({ token: `token ${++made}` }))
     else if (request.headers.authorization !== 'token 1') response.end('{"header":{}}')
-  }).listen(0, '127.0.0.1')
-  await once(member, 'listening')
-  const { port } = member.address() as AddressInfo
-  const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${port}`], user: 'svc', password: 'a' })
-  t.teardown(() => {
-    connection.close()
-    member.closeAllConnections?.()
-    member.close()
   })
+  const port = await listen(t, member)
+  const connection = new EtcdConnection({ endpoints: [`http://127.0.0.1:${port}`], user: 'svc', password: 'a' })
+  t.teardown(() => connection.close())
   t.ok((await connection.ask(...read))['header'])
   t.equal(made, 2)
 })

@@ -2,16 +2,11 @@ import t from 'tap'
 import { once } from 'node:events'
 import * as http from 'node:http'
 import * as https from 'node:https'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { type Caller, type CallerOptions, createCaller, dial, proxyFor } from '../../../lib/http/outgoing/caller.js'
 import { makeSigned } from '../../support/certificates.js'
-
-async function listen(server: http.Server): Promise<number> {
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => void (server.closeAllConnections(), server.close()))
-  return (server.address() as AddressInfo).port
-}
+import { listen, urlOf } from '../../support/on-loopback.js'
 
 function callerOf(options: Partial<CallerOptions> & { address: string }): Caller {
   const caller = createCaller({ environment: {}, ...options })
@@ -30,23 +25,21 @@ async function ask(caller: Caller, more: Partial<Parameters<Caller['send']>[0]> 
 
 t.test('requests share a connection, and have the prefix of the server', async t => {
   const sockets = new Set<unknown>()
-  const port = await listen(
-    http.createServer(async (request, response) => {
-      sockets.add(request.socket)
-      let body = ''
-      for await (const chunk of request) body += chunk
-      response.end(`${request.method} ${request.url} ${body}`)
-    })
-  )
-  const caller = callerOf({ address: `http://127.0.0.1:${port}/base` })
+  const server = http.createServer(async (request, response) => {
+    sockets.add(request.socket)
+    let body = ''
+    for await (const chunk of request) body += chunk
+    response.end(`${request.method} ${request.url} ${body}`)
+  })
+  const caller = callerOf({ address: `${await urlOf(t, server)}/base` })
   t.equal(await ask(caller), 'GET /base/x ')
   t.equal(await ask(caller, { method: 'POST', body: Buffer.from('hello') }), 'POST /base/x hello')
   t.equal(sockets.size, 1)
 })
 
 t.test('a server that does not answer in time, and an abort, end the request', async t => {
-  const port = await listen(http.createServer(() => {}))
-  const caller = callerOf({ address: `http://127.0.0.1:${port}` })
+  const silent = http.createServer(() => {})
+  const caller = callerOf({ address: await urlOf(t, silent) })
   await t.rejects(ask(caller, { limitMs: 20 }), { code: 'ETIMEDOUT' })
   const controller = new AbortController()
   const reason = new Error('given up')
@@ -56,10 +49,11 @@ t.test('a server that does not answer in time, and an abort, end the request', a
 })
 
 t.test('an abort ends an answer that is being read', async t => {
-  const port = await listen(http.createServer((_, response) => void response.write('first')))
+  const server = http.createServer((_, response) => void response.write('first'))
+  const address = await urlOf(t, server)
   const controller = new AbortController()
   const reason = new Error('given up')
-  const answer = await callerOf({ address: `http://127.0.0.1:${port}` }).send({ ...call, signal: controller.signal })
+  const answer = await callerOf({ address }).send({ ...call, signal: controller.signal })
   await t.rejects(async () => {
     for await (const _ of answer) controller.abort(reason)
   }, reason)
@@ -68,7 +62,7 @@ t.test('an abort ends an answer that is being read', async t => {
 t.test('TLS goes through a tunnel, and trusts only the given authority', async t => {
   const { authority, server } = makeSigned()
   const secure = https.createServer(server, (request, response) => response.end(`secure ${request.url}`))
-  const port = await listen(secure)
+  const port = await listen(t, secure)
   const asked: unknown[] = []
   const proxy = http.createServer().on('connect', (request, socket) => {
     asked.push(request.url)
@@ -79,7 +73,7 @@ t.test('TLS goes through a tunnel, and trusts only the given authority', async t
     onward.on('error', () => socket.destroy())
     socket.on('error', () => onward.destroy())
   })
-  const environment = { HTTPS_PROXY: `http://127.0.0.1:${await listen(proxy)}` }
+  const environment = { HTTPS_PROXY: await urlOf(t, proxy) }
   const address = `https://localhost:${port}`
   t.equal(await ask(callerOf({ address, environment, ca: async () => authority.cert })), 'secure /x')
   t.equal(await ask(callerOf({ address, ca: async () => authority.cert })), 'secure /x')
@@ -101,12 +95,6 @@ t.test('Unix socket', async t => {
 
 const start = { method: 'GET', headers: { accept: 'text/plain' } }
 
-async function listenForDial(server: http.Server): Promise<string> {
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => void (server.closeAllConnections(), server.close()))
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
 async function textOf(request: http.ClientRequest): Promise<string> {
   const [answer] = (await once(request.end(), 'response')) as [http.IncomingMessage]
   let text = ''
@@ -115,14 +103,14 @@ async function textOf(request: http.ClientRequest): Promise<string> {
 }
 
 t.test('a request goes to its server', async t => {
-  const url = await listenForDial(http.createServer((request, response) => response.end(`at ${request.url}`)))
+  const server = http.createServer((request, response) => response.end(`at ${request.url}`))
+  const url = await urlOf(t, server)
   t.equal(await textOf(await dial(new URL(`${url}/a?b=c`), start, { proxy: null, limitMs: 1000 })), 'at /a?b=c')
 })
 
 t.test('a request for http through a proxy has the absolute form', async t => {
-  const proxy = new URL(
-    await listenForDial(http.createServer((request, response) => response.end(`via ${request.url}`)))
-  )
+  const server = http.createServer((request, response) => response.end(`via ${request.url}`))
+  const proxy = new URL(await urlOf(t, server))
   const text = await textOf(await dial(new URL('http://hub.test/a'), start, { proxy, limitMs: 1000 }))
   t.equal(text, 'via http://hub.test/a')
 })
@@ -130,7 +118,7 @@ t.test('a request for http through a proxy has the absolute form', async t => {
 t.test('a proxy that never opens the tunnel, or refuses it, ends the attempt', async t => {
   const silent = http.createServer().on('connect', () => {})
   const url = new URL('https://hub.test')
-  const proxy = new URL(await listenForDial(silent))
+  const proxy = new URL(await urlOf(t, silent))
   await t.rejects(dial(url, start, { proxy, limitMs: 20 }), { code: 'ETIMEDOUT' })
   const aborted = new Error('given up')
   const controller = new AbortController()
@@ -140,7 +128,7 @@ t.test('a proxy that never opens the tunnel, or refuses it, ends the attempt', a
   const refusing = http
     .createServer()
     .on('connect', (_, socket) => socket.end('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
-  const second = new URL(await listenForDial(refusing))
+  const second = new URL(await urlOf(t, refusing))
   await t.rejects(dial(url, start, { proxy: second, limitMs: 1000 }), { code: 'unreachable', message: /407 Proxy/ })
 })
 

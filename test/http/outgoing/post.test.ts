@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +13,7 @@ import { makeCertificate, makeSigned } from '../../support/certificates.js'
 import { startNameServer } from '../../support/name-server.js'
 import { type Behaviour, startReceiver } from '../../support/receiver.js'
 import { until } from '../../support/until.js'
+import { listen } from '../../support/on-loopback.js'
 
 const never = new AbortController().signal
 
@@ -88,9 +89,7 @@ t.test('post: sends user and password of the URL as a header', async t => {
 t.test('trusts the authorities of a context', async t => {
   const { authority, server: signed } = makeSigned()
   const server = createTlsServer(signed, (_, response) => void response.end('ok'))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const url = new URL(`https://localhost:${(server.address() as AddressInfo).port}/`)
+  const url = new URL(`https://localhost:${await listen(t, server)}/`)
   const secureContext = createSecureContext({ ca: authority.cert })
   const options = { headers: {}, body: '{}', limitMs: 30_000, signal: never, secureContext }
   t.match(await post(url, options), { outcome: 'answered', status: 200 })
@@ -104,9 +103,7 @@ t.test('a certificate that is not trusted is named with its cure', async t => {
   ] as const
   for (const [{ key, cert }, words] of cases) {
     const server = createTlsServer({ key, cert }, (_, response) => void response.end())
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => server.close())
-    const { port } = server.address() as AddressInfo
+    const port = await listen(t, server)
     const options = { headers: {}, body: '{}', limitMs: 30_000, signal: never }
     const posted = await post(new URL(`https://localhost:${port}/`), options)
     t.match(posted, { outcome: 'network' })

@@ -2,12 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import {
-  type AddressInfo,
-  createServer as createPlainServer,
-  createServer as createTcpServer,
-  type Server
-} from 'node:net'
+import { createServer as createPlainServer, createServer as createTcpServer } from 'node:net'
 import { getEventListeners } from 'node:events'
 import {
   type HttpProbe,
@@ -18,6 +13,7 @@ import {
   reach
 } from '../../../lib/http/outgoing/probe.js'
 import { makeCertificate } from '../../support/certificates.js'
+import { listen, urlOf } from '../../support/on-loopback.js'
 
 const found = (...addresses: string[]) => ({
   lookup: async () => addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
@@ -62,20 +58,13 @@ t.test('recognizes addresses and blocks', async t => {
   }
 })
 
-async function listen(t: Test, server: Server): Promise<number> {
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return (server.address() as AddressInfo).port
-}
-
 const never = new AbortController().signal
 const probed = (url: string, patch: Partial<HttpProbe> = {}) =>
   probeHttp({ url, hosts: [], readsBody: true, timeoutMs: 2000, signal: never, ...patch })
 
 async function serve(t: Test, listener: RequestListener): Promise<string> {
   const server = createHttpServer(listener)
-  t.teardown(() => server.closeAllConnections())
-  return `http://127.0.0.1:${await listen(t, server)}`
+  return await urlOf(t, server)
 }
 
 t.test('sends the request and returns status and body', async t => {
@@ -124,7 +113,7 @@ t.test('needs no end after the last byte that it reads', async t => {
 t.test('ends after its time limit, whatever hangs', async t => {
   const late = { error: 'no answer within 0.1 s' }
   const silent = createPlainServer(socket => void socket.resume())
-  t.strictSame(await probed(`http://127.0.0.1:${await listen(t, silent)}`, { timeoutMs: 100 }), late, 'no head')
+  t.strictSame(await probed(await urlOf(t, silent), { timeoutMs: 100 }), late, 'no head')
   const slow = await serve(t, (_, response) => void response.writeHead(200).write('begin'))
   t.strictSame(await probed(slow, { timeoutMs: 100 }), late, 'no end of the body')
   t.match(await probed(slow, { timeoutMs: 100, readsBody: false }), { status: 200 })
@@ -147,9 +136,9 @@ t.test('says why there is no answer', async t => {
   closed.close()
   t.match(await probed(`http://127.0.0.1:${port}`), { error: /connection refused/ })
   const rude = createPlainServer(socket => socket.destroy())
-  t.match(await probed(`http://127.0.0.1:${await listen(t, rude)}`), { error: /\w/ })
+  t.match(await probed(await urlOf(t, rude)), { error: /\w/ })
   const garbage = createPlainServer(socket => socket.end('not HTTP at all\r\n\r\n'))
-  t.match(await probed(`http://127.0.0.1:${await listen(t, garbage)}`), { error: /\w/ })
+  t.match(await probed(await urlOf(t, garbage)), { error: /\w/ })
   t.match(await probed('http://192.0.2.1/'), { error: /gate_hosts/ })
 })
 
@@ -186,8 +175,7 @@ t.test('opens a connection and closes it without sending anything', async t => {
     socket.on('close', resolveEnd)
     socket.resume()
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   t.equal(await probe(port), null)
   await ended
   t.strictSame(received, [])

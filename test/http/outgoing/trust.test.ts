@@ -1,12 +1,12 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { reasonOf } from '../../../lib/base/errors.js'
 import { post } from '../../../lib/http/outgoing/post.js'
 import { createTrust, readAuthorities } from '../../../lib/http/outgoing/trust.js'
 import { makeCertificate, type Identity } from '../../support/certificates.js'
+import { listen } from '../../support/on-loopback.js'
 
 /** An authority, and a certificate for this machine. TLS looks authorities up by their names. */
 function signedBy(name: string): { authority: Identity; server: Identity } {
@@ -16,9 +16,7 @@ function signedBy(name: string): { authority: Identity; server: Identity } {
 
 async function serve({ key, cert }: Identity): Promise<URL> {
   const server = createServer({ key, cert }, (_, response) => void response.end('ok'))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  return new URL(`https://localhost:${(server.address() as AddressInfo).port}/`)
+  return new URL(`https://localhost:${await listen(t, server)}/`)
 }
 
 t.test('trusts the authorities of a file, and reads it again when it changes', async t => {

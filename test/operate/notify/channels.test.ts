@@ -3,9 +3,7 @@
  * whatever the names are; who fails is seen, with the reason and without a secret.
  */
 import t from 'tap'
-import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:tls'
-import type { AddressInfo } from 'node:net'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type NotificationKind, notificationKinds } from '../../../lib/model/setting.js'
@@ -16,6 +14,7 @@ import { startSmtp } from '../../support/smtp-server.js'
 import { svc } from '../../support/svc.js'
 import { until } from '../../support/until.js'
 import { zipOf } from '../../support/zip.js'
+import { listen } from '../../support/on-loopback.js'
 
 const publicUrl = 'https://deploy.example/tools'
 const names = [
@@ -140,10 +139,8 @@ t.test('every channel gets the whole message with both decisions, for any name',
 
 t.test('who fails is named with the reason, in the API, in svc notify list and in the audit log', async t => {
   const { receiver, stage, add, hold, cli } = await startChannels(t)
-  const strict = createTlsServer(socket => socket.destroy()).listen(0, '127.0.0.1')
-  t.teardown(() => strict.close())
-  await once(strict, 'listening')
-  const noTls = (strict.address() as AddressInfo).port
+  const strict = createTlsServer(socket => socket.destroy())
+  const noTls = await listen(t, strict)
   const busy = await startReceiver(t)
   busy.behave({ status: 429, body: 'slow down', headers: { 'retry-after': '3600' } })
   const broken = await startReceiver(t)

@@ -1,6 +1,5 @@
 import t from 'tap'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { randomIds } from '../../../lib/base/digests.js'
@@ -14,6 +13,7 @@ import { makeSigned } from '../../support/certificates.js'
 import { type Behaviour, startReceiver } from '../../support/receiver.js'
 import { until } from '../../support/until.js'
 import type { NotificationKind } from '../../../lib/model/setting.js'
+import { listen } from '../../support/on-loopback.js'
 
 const admin = { name: 'admin', ip: '192.0.2.1' }
 const never = () => ({ signal: new AbortController().signal })
@@ -119,9 +119,7 @@ t.test('delivery', async t => {
 t.test('trusts the authorities of the settings, and says if they cannot be read', async t => {
   const { authority, server: signed } = makeSigned()
   const server = createServer(signed, (_, response) => void response.end('ok'))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const url = `https://localhost:${(server.address() as AddressInfo).port}/`
+  const url = `https://localhost:${await listen(t, server)}/`
   const trusting = createStage(url, { trust: () => createSecureContext({ ca: authority.cert }) }).webhook
   t.match(await trusting.test(admin, never()), { outcome: 'delivered' })
   const broken = createStage(url, {

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createClient, createConnection } from '../../../www/server/client.js'
 import { pauseMs } from '../../../www/server/requests.js'
 import type { Session } from '../../../www/state/session.js'
+import { listen } from '../../support/on-loopback.js'
 
 t.test('announces each change of the connection once', async t => {
   const connection = createConnection()
@@ -20,14 +20,12 @@ t.test('knows how old the answers of a hub are that is cut off, also those that 
     const isKnown = request.headers['if-none-match'] === 'W/"1"'
     response.writeHead(isKnown ? 304 : 200, { etag: 'W/"1"', 'content-type': 'application/json' })
     response.end(isKnown ? undefined : '{}')
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise(resolve => server.once('listening', resolve))
+  })
   const connection = createConnection()
   const told: Array<number | null> = []
   connection.addEventListener('stale', () => told.push(connection.staleSeconds))
   connection.addEventListener('change', () => t.fail('pages load again at each change'))
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const base = `http://127.0.0.1:${await listen(t, server)}/`
   const session = { id: 'ses_a', csrf: null, end() {} } as unknown as Session
   const client = createClient({ base, session, connection })
   for (stale of ['12', '12', '17', null, null]) await client.ask('GET', 'api/list')
@@ -59,12 +57,10 @@ t.test('repeats requests with their ETag, and answers 304 from memory', async t 
     seen.push([given, status])
     response.writeHead(status, { etag, 'content-type': 'application/json', 'x-total-count': '3' })
     response.end(status === 304 ? undefined : JSON.stringify({ version }))
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise(resolve => server.once('listening', resolve))
+  })
   const session = { id: 'ses_a', csrf: null, end() {} }
   const client = createClient({
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    base: `http://127.0.0.1:${await listen(t, server)}/`,
     session: session as unknown as Session,
     connection: createConnection()
   })
@@ -96,15 +92,13 @@ t.test('tells answers of a gateway from answers of the server, whatever their st
   const server = createServer((_, response) => {
     response.writeHead(answer.status, { 'content-type': answer.type })
     response.end(answer.body)
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise(resolve => server.once('listening', resolve))
+  })
   let nowMs = 1000
   const connection = createConnection(() => nowMs)
   t.equal(connection.answeredAtMs, null)
   const session = { token: 'a', end() {} } as unknown as Session
   const client = createClient({
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    base: `http://127.0.0.1:${await listen(t, server)}/`,
     session,
     connection
   })
@@ -140,15 +134,13 @@ t.test('asks for the token again and repeats the request, and a wrong code does 
     response.end(
       JSON.stringify(isSession ? { needsProof: !isProven } : isProven ? { done: true } : { error: 'No', code })
     )
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise(resolve => server.once('listening', resolve))
+  })
   const ends: string[] = []
   const session = { id: 'ses_a', csrf: 'one', end: (reason: string) => ends.push(reason) } as unknown as Session
   let answer = false
   let asked = 0
   const client = createClient({
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    base: `http://127.0.0.1:${await listen(t, server)}/`,
     session,
     connection: createConnection(),
     prove: async () => {
@@ -183,12 +175,10 @@ t.test('sends the header of the session with changes, also after another tab sig
     const isWrong = method !== 'GET' && headers['x-svc-csrf'] !== csrf
     response.writeHead(isWrong ? 403 : 200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(isWrong ? { error: 'No', code: 'wrong_csrf' } : { csrf }))
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise(resolve => server.once('listening', resolve))
+  })
   const session = { id: 'ses_a', csrf: null, end() {} }
   const client = createClient({
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    base: `http://127.0.0.1:${await listen(t, server)}/`,
     session: session as unknown as Session,
     connection: createConnection()
   })

@@ -2,9 +2,9 @@ import t from 'tap'
 import { createCall, placeOf, type SendOptions, type Client } from '../../../www/server/client.js'
 import { startDeployment, followEvents } from '../../../www/server/requests.js'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createNdjsonReader } from '../../../lib/base/shared/api.js'
 import { everyCut } from '../../support/cuts.js'
+import { listen } from '../../support/on-loopback.js'
 
 function seen() {
   const asked: Array<[method: string, path: string, options: SendOptions | undefined]> = []
@@ -78,9 +78,7 @@ t.test('continues a broken stream after the last event, without losing or repeat
     // Half an event, then the end of the connection.
     else response.write(`id: ${from + 3}\nevent: log\ndata: li`, () => response.destroy())
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const url = `http://127.0.0.1:${await listen(t, server)}/`
 
   const seen: string[] = []
   const states: string[] = []
