@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Page, Route } from 'playwright-core'
 import type { ClusterStatus } from '../../lib/model/health.js'
-import { relayTo } from '../support/cut-relay.js'
+import { startCutProxy } from '../support/cut-proxy.js'
 import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
 import { startHubs, type Hub } from '../support/hubs.js'
@@ -60,9 +60,9 @@ t.test(
     const etcd = await anEtcd(t)
     const cwd = t.testdir()
     writeFileSync(join(cwd, 'ca.pem'), etcd.options.ca as string)
-    const relay = await relayTo(t, Number(new URL(etcd.options.endpoints[0] as string).port))
+    const relay = await startCutProxy(t, etcd.options.endpoints[0] as string)
     const port = await freePort()
-    const store = ['--store', `etcd:https://127.0.0.1:${relay.port}`, '--etcd-ca', 'ca.pem', '--etcd-user']
+    const store = ['--store', `etcd:https://${new URL(relay.url).host}`, '--etcd-ca', 'ca.pem', '--etcd-user']
     const words = [...store, etcd.options.user as string]
     const env = { SVC_HOME: join(cwd, 'h1'), SVC_ETCD_PASSWORD: etcd.options.password as string }
     const named = ['--hub-name', 'h1', '--hub-url', `http://127.0.0.1:${port}`]
@@ -74,13 +74,13 @@ t.test(
     await giveSession(context, server.url, server.adminToken)
     await page.goto(`${server.url}/system`)
     await comeBack(page, card(page).getByText('h1 answers you, and leads the cluster', { exact: true }))
-    relay.cut(true)
+    relay.cut()
     await comeBack(page, page.getByText(/^What you see is \d+ s old\.$/))
     await comeBack(page, card(page).getByText('h1 answers you, and hears of no leader', { exact: true }))
     t.equal(await page.getByRole('heading', { level: 1 }).textContent(), 'This hub is cut off')
     const health = await fetch(`${server.url}/api/health`)
     t.match([health.status, await health.json()], [200, { status: 'cut_off', cluster: { role: 'alone' } }])
-    relay.cut(false)
+    relay.mend()
     await comeBack(page, card(page).getByText('h1 answers you, and leads the cluster', { exact: true }))
     await page.locator('.stale').waitFor({ state: 'detached' })
     t.same(

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
-import { startCuttable } from '../support/cuttable.js'
+import { startCutProxy } from '../support/cut-proxy.js'
 import { cellsOfCapture } from '../support/screen-cells.js'
 import { startServer } from '../support/server.js'
 import { startChromium } from './chromium.js'
@@ -261,9 +261,8 @@ t.test('a flood leaves the page time to draw, and Ctrl-C ends it', { skip }, asy
 
 t.test('a cut connection loses and repeats no output, and the page says that it was cut', { skip }, async t => {
   const stage = await startServer(t)
-  const way = await startCuttable(new URL(stage.url).origin)
-  t.teardown(() => way.close())
-  const { page } = await open(t, way.origin)
+  const way = await startCutProxy(t, stage.url, { resets: true })
+  const { page } = await open(t, way.url)
   await settle(page)
   const go = join(stage.sites, 'go')
   const wait = `[ $i -ne 40 ] || until [ -e '${go}' ]; do sleep 0.1; done`

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { anEtcd, withoutEtcd } from '../support/etcd.js'
 import { freePort } from '../support/free-port.js'
-import { relayTo } from '../support/cut-relay.js'
+import { startCutProxy } from '../support/cut-proxy.js'
 import { startServeProcess, type ServeProcess } from '../support/serve-process.js'
 import { svc } from '../support/svc.js'
 import { until } from '../support/until.js'
@@ -15,15 +15,14 @@ t.test('another hub leads after kill -9, and one that is cut off says so', { ski
   const etcd = await anEtcd(t)
   const cwd = t.testdir()
   writeFileSync(join(cwd, 'ca.pem'), etcd.options.ca as string)
-  const real = Number(new URL(etcd.options.endpoints[0] as string).port)
-  const relay = await relayTo(t, real)
+  const real = etcd.options.endpoints[0] as string
+  const relay = await startCutProxy(t, real)
   const ports = [await freePort(), await freePort()]
   const homes = ['h1', 'h2'].map(name => join(cwd, name))
   const wordsOf = (at: number): string[] => {
-    const port = at === 0 ? real : relay.port
     return [
       '--store',
-      `etcd:https://127.0.0.1:${port}`,
+      `etcd:https://${new URL(at === 0 ? real : relay.url).host}`,
       '--etcd-ca',
       'ca.pem',
       '--etcd-user',
@@ -59,7 +58,7 @@ t.test('another hub leads after kill -9, and one that is cut off says so', { ski
   await until(async () => (await roleOf(again)) === 'follower')
   t.match(await again.api('GET', '/api/categories'), [{ name: 'After' }])
 
-  relay.cut(true)
+  relay.cut()
   await until(async () => (await roleOf(again)) === 'leader')
   const answer = await fetch(`${second.url}/api/categories`, {
     headers: { authorization: `Bearer ${second.adminToken}` }
@@ -70,7 +69,7 @@ t.test('another hub leads after kill -9, and one that is cut off says so', { ski
     message: /no_leader|not_leader/
   })
   await again.api('POST', '/api/categories', { name: 'Kept', color: 'blue' })
-  relay.cut(false)
+  relay.mend()
   await until(async () => (await second.api<unknown[]>('GET', '/api/categories')).length === 2)
   t.equal(await roleOf(second), 'follower')
 })

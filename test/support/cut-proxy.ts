@@ -1,4 +1,6 @@
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import { Transform } from 'node:stream'
+import { urlOf } from './on-loopback.js'
 
 /** A connection to a server that can be cut like a network cable. */
 export interface CutProxy {
@@ -12,17 +14,22 @@ export interface CutProxy {
   received(): number
 }
 
-export async function startCutProxy(t: { teardown(work: () => unknown): void }, target: string): Promise<CutProxy> {
+/**
+ * Starts a proxy on loopback until the test ends. It passes on at most `bytesPerSecond` from each client. A cut that
+ * `resets` loses what is on its way, too.
+ */
+export async function startCutProxy(
+  t: { teardown(work: () => unknown): void },
+  target: string,
+  { bytesPerSecond = Infinity, resets = false } = {}
+): Promise<CutProxy> {
   const { hostname, port, pathname } = new URL(target)
   const sockets = new Set<Socket>()
   let isCut = false
   let losesAnswers = false
   let received = 0
   const server = createServer(near => {
-    if (isCut) {
-      near.destroy()
-      return
-    }
+    if (isCut) return void near.destroy()
     const far = connect(Number(port), hostname)
     far.on('data', (piece: Buffer) => {
       received += piece.length
@@ -38,20 +45,18 @@ export async function startCutProxy(t: { teardown(work: () => unknown): void }, 
         sockets.delete(from)
         to.destroy()
       })
-      from.pipe(to)
+      const passed = from === near && bytesPerSecond < Infinity ? from.pipe(slowedTo(bytesPerSecond)) : from
+      passed.pipe(to)
     }
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const url = await urlOf(t, server)
   const cut = (): void => {
     isCut = true
-    for (const socket of sockets) socket.destroy()
+    for (const socket of sockets) resets ? socket.resetAndDestroy() : socket.destroy()
   }
-  t.teardown(() => {
-    cut()
-    server.close()
-  })
+  t.teardown(cut)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${pathname.replace(/\/$/, '')}`,
+    url: url + pathname.replace(/\/$/, ''),
     cut,
     mend: () => {
       isCut = false
@@ -62,4 +67,10 @@ export async function startCutProxy(t: { teardown(work: () => unknown): void }, 
     },
     received: () => received
   }
+}
+
+function slowedTo(bytesPerSecond: number): Transform {
+  return new Transform({
+    transform: (piece: Buffer, _, done) => void setTimeout(done, (piece.length / bytesPerSecond) * 1000, null, piece)
+  })
 }

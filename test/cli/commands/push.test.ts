@@ -1,4 +1,4 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -10,12 +10,11 @@ import {
   symlinkSync,
   writeFileSync
 } from 'node:fs'
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { once } from 'node:events'
 import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
+import { startCutProxy } from '../../support/cut-proxy.js'
 import { startServe, type Serving } from '../../support/serve-process.js'
 import { startReceiver } from '../../support/receiver.js'
 import { svc, type SvcOptions } from '../../support/svc.js'
@@ -307,7 +306,7 @@ t.test("push shows the server's reason for a refusal", async t => {
 t.test('Ctrl-C while uploading leaves nothing behind', async t => {
   const { server, project, cwd, traced: options } = await stage()
   writeFileSync(join(cwd, 'assets/large.bin'), randomBytes(8 * 1024 * 1024))
-  const slow = await relay(t, server, { bytesPerSecond: 256 * 1024 })
+  const slow = await startCutProxy(t, server.url, { bytesPerSecond: 256 * 1024 })
   const { code, stderr } = await svc(['push', '--server', slow.url], { ...options, interruptAt: /Uploading/ })
   t.equal(code, 130)
   t.match(stderr, /Interrupted: nothing was deployed\n$/)
@@ -339,7 +338,7 @@ t.test('push continues to follow after a broken connection and prints each line 
   const { server, project, options } = await stage({
     postDeploy: 'for i in 1 2 3 4 5 6; do echo line $i; sleep 0.3; done'
   })
-  const between = await relay(t, server, {})
+  const between = await startCutProxy(t, server.url)
   let cuts = 0
   const { code, stdout, stderr } = await svc(['push', '--server', between.url], {
     ...options,
@@ -347,6 +346,7 @@ t.test('push continues to follow after a broken connection and prints each line 
       if ((cuts === 0 && text.includes('line 2')) || (cuts === 1 && text.includes('line 4'))) {
         cuts++
         between.cut()
+        between.mend()
       }
     }
   })
@@ -363,41 +363,6 @@ t.test('push continues to follow after a broken connection and prints each line 
   )
   t.match(stdout, /✔ success/)
 })
-
-/** Stands between client and server: may be slow towards the server, and may cut every connection. */
-async function relay(t: Test, server: Serving, { bytesPerSecond = Infinity }): Promise<{ url: string; cut(): void }> {
-  const sockets = new Set<Socket>()
-  const listener = createServer(client => {
-    const onward = connect(Number(new URL(server.url).port), '127.0.0.1')
-    for (const socket of [client, onward]) {
-      sockets.add(socket)
-      socket
-        .on('error', () => {})
-        .on('close', () => {
-          sockets.delete(socket)
-          client.destroy()
-          onward.destroy()
-        })
-    }
-    onward.pipe(client)
-    client.on('data', chunk => {
-      onward.write(chunk)
-      if (bytesPerSecond === Infinity) return
-      client.pause()
-      setTimeout(() => client.resume(), (chunk.length / bytesPerSecond) * 1000)
-    })
-  })
-  listener.listen(0, '127.0.0.1')
-  await once(listener, 'listening')
-  t.teardown(() => {
-    listener.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  return {
-    url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`,
-    cut: () => sockets.forEach(socket => socket.destroy())
-  }
-}
 
 t.test('push reports its start to the telemetry endpoint without waiting', async t => {
   const receiver = await startReceiver(t)
