@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { AccessRole } from '../../lib/model/access.js'
-import { startServe } from '../support/serve-process.js'
+import { serveShop } from '../support/shop.js'
 import { svc } from '../support/svc.js'
 
 /*
@@ -60,12 +60,9 @@ const tooLow =
   /^error: Permission denied: the token "\w+" has the role "\w+"\. The request requires the role "\w+" or higher$/m
 
 t.test('four roles work with their own tokens', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop, admin } = await serveShop(t)
   const forum = await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
   const secrets = [server.adminToken, shop.token, forum.token]
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const site = join(cwd, 'site')
   mkdirSync(site)
   writeFileSync(join(site, 'index.html'), 'one')

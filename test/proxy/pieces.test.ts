@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startServe } from '../support/serve-process.js'
+import { serveShop } from '../support/shop.js'
 import { svc } from '../support/svc.js'
 import { findNginx, runNginx } from './nginx.js'
 
@@ -37,9 +38,7 @@ for (const base of ['', '/tools/svc']) {
 }
 
 t.test('an nginx that takes nothing is named, with its setting', { skip }, async t => {
-  const cwd = t.testdir({ site: {}, nginx: {} })
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t, { site: {}, nginx: {} })
   const location = `location / { client_max_body_size 50k; proxy_pass ${server.url}; }`
   const { url } = await runNginx(t, program as string, { directory: join(cwd, 'nginx'), http: '', location })
   const site = join(cwd, 'site')

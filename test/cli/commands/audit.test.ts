@@ -7,6 +7,7 @@ import { exported, verified } from '../../core/audit/export-stage.js'
 import { readSignedCheckpoint, readSignedText } from '../../core/audit/note-reader.js'
 import { openLog } from '../../core/audit/stage.js'
 import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { svc } from '../../support/svc.js'
 
 t.test('lists the audit log with filters', async t => {
@@ -103,10 +104,7 @@ t.test('writes a report for an auditor', async t => {
 })
 
 t.test('exports the audit log to a file', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
+  const { cwd, server, shop, admin } = await serveShop(t)
   const path = join(cwd, 'audit.jsonl')
 
   const { code, stdout, stderr } = await svc(['audit', 'export', '--out', 'audit.jsonl'], admin)

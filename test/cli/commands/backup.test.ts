@@ -29,6 +29,7 @@ import { apiPages } from '../../support/api-pages.js'
 import { forgeBackup, smallHome } from '../../support/backup.js'
 import { createClient } from '../../support/client.js'
 import { startServe, startServeProcess } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { adminToken, startServer } from '../../support/server.js'
 import { smallDisk } from '../../support/small-disk.js'
 import { bareEnvironment, svc, svcPath } from '../../support/svc.js'
@@ -461,9 +462,7 @@ t.test('a wrong file list found at the end leaves no partial restore', async t =
 })
 
 t.test('a restore that is killed at any moment is complete or absent', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t)
   for (let n = 0; n < 12; n++) await (await server.upload(project, { 'index.html': String(n) })).finished
   const made = await svc(['backup', 'a.zip'], { cwd, env: { SVC_HOME: server.home } })
   t.equal(made.code, 0, made.stderr)

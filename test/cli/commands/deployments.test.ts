@@ -2,16 +2,14 @@ import t from 'tap'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openBrowser, openerFor } from '../../../lib/cli/commands/deployments.js'
-import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { type Ended, svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { until } from '../../support/until.js'
 
 t.test('status', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t)
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const options = { cwd, env }
 
@@ -153,9 +151,7 @@ t.test('status', async t => {
 })
 
 t.test('logs and cancel', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t)
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const options = { cwd, env }
 
@@ -308,9 +304,7 @@ t.test(
 )
 
 t.test('cancel stops the script of a deployment, and the deployment fails', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t)
   await server.changeProject(project.id, { preDeployScript: 'sleep 300' })
   const { deployId, finished } = await server.upload(project, { 'index.html': 'one' })
   const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }

@@ -4,13 +4,11 @@ import { join } from 'node:path'
 import { maintenanceSentence } from '../../../lib/cli/commands/locks.js'
 import { deploySays } from '../../support/sentences/deploy.js'
 import { matching } from '../../support/sentences/matching.js'
-import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { svc } from '../../support/svc.js'
 
 t.test('a lock is of a named project, of the configured one, or of the whole server', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop, pusher: withDeployToken } = await serveShop(t)
   const env = { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken }
   const lock = (...words: string[]) => svc(['lock', '--reason', 'a', ...words], { cwd, env })
   const place = async (...words: string[]) => JSON.parse((await lock('--json', '--renew', ...words)).stdout).projectId
@@ -24,7 +22,6 @@ t.test('a lock is of a named project, of the configured one, or of the whole ser
   writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify({ projectId: shop.id, serverUrl: server.url }))
   t.equal(await place(), shop.id)
 
-  const withDeployToken = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
   t.match(await svc(['lock', '--all', '--reason', 'a'], withDeployToken), { code: 1, stderr: /admin token/ })
 })
 
@@ -37,14 +34,11 @@ t.test('a sentence says whether a project is in maintenance', async t => {
 })
 
 t.test('a locked project refuses a push, and svc push --wait waits for the end of the lock', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop, admin } = await serveShop(t)
   const site = join(cwd, 'site')
   mkdirSync(site)
   writeFileSync(join(site, 'index.html'), 'one')
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: shop.id, serverUrl: server.url }))
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const pusher = { cwd: site, env: { SVC_DEPLOY_TOKEN: shop.token } }
 
   t.match(await svc(['lock', 'shop'], admin), { code: 2, stderr: /--reason/ })
@@ -75,11 +69,7 @@ t.test('a locked project refuses a push, and svc push --wait waits for the end o
 })
 
 t.test('the owner removes a lock, and the admin takes one over with a reason', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
-  const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
+  const { server, shop, admin, pusher } = await serveShop(t)
 
   t.match(await svc(['unlock', 'shop'], admin), { code: 1, stderr: /not found/ })
   await server.api('PUT', `/api/projects/${shop.id}/lock`, { reason: 'audit' })
@@ -99,11 +89,7 @@ t.test('the owner removes a lock, and the admin takes one over with a reason', a
 })
 
 t.test('the locks in force are listed, for a deploy token those of its project', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
-  const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
+  const { cwd, server, shop, admin, pusher } = await serveShop(t)
   const forum = await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
 
   t.match(await svc(['locks'], admin), { code: 0, stdout: '', stderr: /Nothing is locked/ })
@@ -122,12 +108,8 @@ t.test('the locks in force are listed, for a deploy token those of its project',
 })
 
 t.test('svc maintenance on places the page with its reason, once', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop, admin, pusher } = await serveShop(t)
   const file = join(cwd, 'www/.maintenance')
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
-  const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
 
   const begun = await svc(['maintenance', 'on', 'shop', '--reason', 'Back at <18:00>'], admin)
   t.match(begun, { code: 0, stdout: /^Maintenance is on since 20.* UTC, by admin: "Back at <18:00>"\n$/ })
@@ -144,12 +126,8 @@ t.test('svc maintenance on places the page with its reason, once', async t => {
 })
 
 t.test('svc maintenance off removes the file, a changed one only with --force', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop, admin, pusher } = await serveShop(t)
   const file = join(cwd, 'www/.maintenance')
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
-  const pusher = { cwd, env: { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token } }
   const off = { code: 0, stdout: 'Maintenance is off\n' }
 
   t.match(await svc(['maintenance', 'off', 'shop'], admin), off, 'it was off already')
@@ -163,9 +141,7 @@ t.test('svc maintenance off removes the file, a changed one only with --force', 
 })
 
 t.test('svc maintenance status says since when, by whom and why', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t)
   const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: shop.token }
   const status = (...words: string[]) => svc(['maintenance', 'status', shop.id, ...words], { cwd, env })
 

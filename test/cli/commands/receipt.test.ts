@@ -2,12 +2,15 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { svc } from '../../support/svc.js'
 
 t.test('receipts from the push to a restored backup, verified offline', async t => {
-  const cwd = t.testdir({ dist: { 'index.html': 'one', 'a b': { 'c.txt': 'c' } }, out: {}, empty: {} })
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t, {
+    dist: { 'index.html': 'one', 'a b': { 'c.txt': 'c' } },
+    out: {},
+    empty: {}
+  })
   writeFileSync(join(cwd, 'svc.config.json'), JSON.stringify({ projectId: shop.id, outputDir: 'dist' }))
   const env = (url: string) => ({ SVC_HOME: server.home, SVC_SERVER_URL: url, SVC_DEPLOY_TOKEN: shop.token })
   const run = (url: string, ...words: string[]) => svc(words, { cwd, env: env(url) })

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Project } from '../../../lib/model/project.js'
 import { startServe, type Serving } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { svc } from '../../support/svc.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 import type { Context } from '../../../lib/cli/command.js'
@@ -294,9 +295,7 @@ t.test('confirm settles a deployment, and push reports what became of it', async
 })
 
 t.test('push confirms by itself if the URL answers', async t => {
-  const cwd = t.testdir({ out: { 'index.html': 'one' } })
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t, { out: { 'index.html': 'one' } })
   const env = { SVC_SERVER_URL: server.url, SVC_DEPLOY_TOKEN: project.token }
   const checked = ['--confirm', '60s', '--check-from-here', `${server.url}/api/health`]
   const pushed = await svc(['push', '--out', 'out', '--project', project.id, ...checked], { cwd, env })

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { join } from 'node:path'
 import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { svc } from '../../support/svc.js'
 import { fork } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -12,9 +13,7 @@ import { codeOf } from '../../../lib/access/second-factor.js'
 import { noTerminal, svcOnTerminal } from '../../support/terminal.js'
 
 t.test('a deployer pushes to its project with its own token, and is refused the rest', async t => {
-  const cwd = t.testdir({ build: { 'index.html': 'new' } })
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t, { build: { 'index.html': 'new' } })
   const blog = await server.createProject({ name: 'blog', deployPath: join(cwd, 'blog') })
   const at = { SVC_SERVER_URL: server.url }
   const admin = { cwd, env: { ...at, SVC_TOKEN: server.adminToken } }
@@ -148,15 +147,12 @@ t.test('ends a token after a confirmation', async t => {
 })
 
 t.test('lists which tokens can deploy where, never a secret', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop, admin } = await serveShop(t)
   await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
   await server.api('PUT', '/api/settings', {
     global_deploy_token: 'the-global-deploy-token-1',
     token_rotate_days: '30'
   })
-  const admin = { cwd, env: { SVC_SERVER_URL: server.url, SVC_TOKEN: server.adminToken } }
   const create = (...words: string[]) => svc(['token', 'create', ...words], admin)
   const { stdout: secret } = await create('ci', '--role', 'deployer', '--project', 'shop', '--ip', '127.0.0.0/8')
   await create('ops', '--role', 'operator')

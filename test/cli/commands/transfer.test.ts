@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { svc } from '../../support/svc.js'
 import { zipOf } from '../../support/zip.js'
 
@@ -19,9 +20,7 @@ t.test('export creates no data directory if there is none', async t => {
 })
 
 t.test('other programs can read a package', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t)
   // Large enough to be written in blocks.
   await (await server.upload(project, { 'large.bin': randomBytes(7 * 1024 * 1024).toString('base64') })).finished
   await svc(['export', '--out', 'package.zip'], { cwd, env: { SVC_HOME: server.home } })
@@ -227,9 +226,7 @@ Project Bad\\n  deploys to /srv/harmless (proj_bad)
 })
 
 t.test('archive delete removes the archive of one deployment', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const project = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop: project } = await serveShop(t)
   const ids: string[] = []
   for (const text of ['one', 'two', 'three']) {
     const { deployId, finished } = await server.upload(project, { 'index.html': text })

@@ -10,7 +10,8 @@ import type { OpenUpload } from '../../../lib/model/access.js'
 import type { Project } from '../../../lib/model/project.js'
 import { startCuttingRelay } from '../../support/cutting-relay.js'
 import { createRandom } from '../../support/random.js'
-import { type ServeProcess, startServe, startServeProcess } from '../../support/serve-process.js'
+import { type ServeProcess, startServeProcess } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { stubClient } from '../../support/stub-client.js'
 import { svc } from '../../support/svc.js'
 import { randomCases, repetitions } from '../../support/thorough.js'
@@ -61,9 +62,7 @@ function layShop(cwd: string, bytes: number): string {
 }
 
 t.test('a second push continues what the first began', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t)
   const relay = await startCuttingRelay(t, () => server.url)
   const bytes = 36e6
   const site = layShop(cwd, bytes)
@@ -85,9 +84,7 @@ t.test('a second push continues what the first began', async t => {
 })
 
 t.test('an upload that breaks goes on in pieces, if the server takes them', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t)
   const relay = await startCuttingRelay(t, () => server.url)
   const site = layShop(cwd, 3e6)
   writeFileSync(join(site, 'svc.config.json'), JSON.stringify({ projectId: shop.id, serverUrl: relay.url }))

@@ -12,7 +12,7 @@ import type { PackedArchive } from '../../../lib/cli/pack/pack.js'
 import { askAgain, tokenEndLine, uploadArchive, waitUntilFree } from '../../../lib/cli/pack/upload-archive.js'
 import type { UploadPermit } from '../../../lib/model/access.js'
 import { makeCertificate } from '../../support/certificates.js'
-import { startServe } from '../../support/serve-process.js'
+import { serveShop } from '../../support/shop.js'
 import { stubClient } from '../../support/stub-client.js'
 import { svc } from '../../support/svc.js'
 import { urlOf } from '../../support/on-loopback.js'
@@ -108,9 +108,7 @@ t.test('asks again before the upload, but not a server that is down', async t =>
 })
 
 t.test('reports a refusal before anything is packed', async t => {
-  const cwd = t.testdir({})
-  const server = await startServe(t, cwd)
-  const shop = await server.createProject({ name: 'shop', deployPath: join(cwd, 'www') })
+  const { cwd, server, shop } = await serveShop(t)
   const forum = await server.createProject({ name: 'forum', deployPath: join(cwd, 'forum') })
   const site = join(cwd, 'site')
   mkdirSync(site)
