@@ -80,22 +80,20 @@ function asRun(text: string, { root, port }: Stage): string {
 const opening = `
 set -eu -o pipefail
 last() { if [[ $line =~ $2 ]]; then printf -v "$1" %s "\${BASH_REMATCH[1]}"; fi; }
-# Without a process: it reads everything again after each block.
+ADMIN_TOKEN= PROJECT= DEPLOY_TOKEN= NODE_TOKEN= DEPLOYMENT=
+# Without a process: bash reads lines faster than a program starts.
 learn() {
-  local out line
-  ADMIN_TOKEN= PROJECT= DEPLOY_TOKEN= NODE_TOKEN= DEPLOYMENT=
-  for out in "$ROOT"/out.*; do
-    # An answer may lack the final newline.
-    while IFS= read -r line || [ -n "$line" ]; do
-      # serve prints it with its name, reset-password alone.
-      last ADMIN_TOKEN '^([A-Za-z0-9_-]{43})$'
-      last ADMIN_TOKEN '^Admin token: ([A-Za-z0-9_-]{43})$'
-      last PROJECT '.*(proj_[a-z0-9]{16})'
-      last DEPLOY_TOKEN '.*"token": ?"([^"]+)"'
-      last NODE_TOKEN '.*(svcnode_[A-Za-z0-9_-]+)'
-      last DEPLOYMENT '.*(dep_[a-z0-9]{16})'
-    done < "$out"
-  done
+  local line
+  # An answer may lack the final newline.
+  while IFS= read -r line || [ -n "$line" ]; do
+    # serve prints it with its name, reset-password alone.
+    last ADMIN_TOKEN '^([A-Za-z0-9_-]{43})$'
+    last ADMIN_TOKEN '^Admin token: ([A-Za-z0-9_-]{43})$'
+    last PROJECT '.*(proj_[a-z0-9]{16})'
+    last DEPLOY_TOKEN '.*"token": ?"([^"]+)"'
+    last NODE_TOKEN '.*(svcnode_[A-Za-z0-9_-]+)'
+    last DEPLOYMENT '.*(dep_[a-z0-9]{16})'
+  done < "$1"
 }
 listening() {
   local said
@@ -110,12 +108,11 @@ listening() {
 
 function script(blocks: Block[], stage: Stage): string {
   const parts = blocks.map(({ line, mark, text }, index) => {
-    // Numbered, so that a listing has the order of the document.
-    const out = `"$ROOT/out.${String(index).padStart(3, '0')}"`
+    const out = `"$ROOT/out.${index}"`
     // An agent is not a node yet when it listens.
     const sign = text.includes('svc agent') ? 'Enrolled as node' : 'Data directory: '
     const run = `{\n${asRun(text, stage)}} > ${out}${mark === 'sh server' ? ` 2>&1 &\nlistening ${out} $! '${sign}'` : ''}`
-    return `echo ${line} > "$ROOT/line"\n${run}\nlearn || true\n`
+    return `echo ${line} > "$ROOT/line"\n${run}\nlearn ${out} || true\n`
   })
   return opening + parts.join('\n')
 }
