@@ -29,7 +29,7 @@ export const unlockFields = {
 }
 
 /** Handlers of locks. A deploy token reads, places and removes only those of its own project. */
-export function lockHandlers({ locks, deployer: { maintenance }, clock, readMarks }: ApiServices) {
+export function lockHandlers({ deployer: { locks, maintenance }, clock, readMarks }: ApiServices) {
   /** Returns the locks in force, and the projects in maintenance, that the caller may see. */
   function listed({ actor, query }: Pick<ApiRequest, 'actor' | 'query'>, kind: (typeof listedLockKinds)[number]) {
     const projectId = ownOrAsked(actor, query)

@@ -12,7 +12,6 @@ import type { Door } from '../base/async.js'
 import type { Clock } from '../base/clock.js'
 import type { Deployer } from '../deploy/deployer.js'
 import type { ListedDeployments } from '../deploy/record.js'
-import type { Locks } from '../deploy/locks.js'
 import type { Pieces } from '../deploy/pieces.js'
 import type { Fleet } from '../fleet/hub/fleet.js'
 import type { HubAgents } from '../fleet/hub/hub.js'
@@ -120,7 +119,6 @@ export interface ApiServices {
   runsCommand(projectId: string, deployId?: string): boolean
   /** Whether results of deployments wait in memory for the database. */
   hasUnwritten(): boolean
-  locks: Locks
   /** Returns what waits for somebody, and what failed in the background, in a scope. */
   readMarks(scope?: ProjectScope): Omit<Marks, 'locks'>
   quota: Quota

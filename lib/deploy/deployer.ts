@@ -34,7 +34,7 @@ import {
 } from './intake.js'
 import { createLive, followOutput, type LiveRun } from './output/live.js'
 import { type Beginning, refuseBeginning, refuseUpload, refuseLocked } from './gateway.js'
-import { Maintenances } from './locks.js'
+import { createLocks, Maintenances } from './locks.js'
 import type { DeployNeeds } from './needs.js'
 import { createOpenDeployments, createEnds } from './record.js'
 import {
@@ -80,7 +80,7 @@ export type Deployer = ReturnType<typeof createDeployer>
 
 export function createDeployer(needs: DeployNeeds) {
   const parts = createParts(needs)
-  const { ends, live, maintenance, ways, confirmation, approvals, correction } = parts
+  const { ends, live, locks, maintenance, ways, confirmation, approvals, correction } = parts
   return {
     ...arrivals(parts),
     ...pick(parts.requests, ['deploy', 'rollback', 'undo', 'repair', 'promote']),
@@ -99,6 +99,8 @@ export function createDeployer(needs: DeployNeeds) {
     hasRunning: live.hasRunning,
     /** Extracts an archive over a project's target for an import. It waits in the queue and writes no record. */
     restore: async (request: RestoreRequest) => (await ways()).restore(request),
+    /** The locks on projects and on the whole server. */
+    locks,
     /** The maintenance of projects. */
     maintenance
   }
@@ -178,6 +180,7 @@ function createParts(needs: DeployNeeds) {
       }
     }),
     requests: new Requests({ ...parts, plans, verifier, admission: new Admission({ ...parts, runner }) }),
+    locks: createLocks(parts),
     maintenance: new Maintenances({ ...parts, turns }),
     resume: createResume({ ...parts, runner }),
     requeue: createRequeue({ ...parts, runner }),

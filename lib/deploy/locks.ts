@@ -1,8 +1,8 @@
 import { open, rm } from 'node:fs/promises'
-import { type Clock, instantOf } from '../base/clock.js'
+import { instantOf } from '../base/clock.js'
 import { notFound, Refusal } from '../base/errors.js'
 import { writeChanges } from '../base/shared/audit.js'
-import { type Actor, type AuditEvent, judged, systemActor } from '../model/audit.js'
+import { type Actor, judged, systemActor } from '../model/audit.js'
 import { changes, type Readers } from '../model/readers.js'
 import {
   type ListedLock,
@@ -14,7 +14,7 @@ import {
   shownMaintenance
 } from '../model/marks.js'
 import type { Project } from '../model/project.js'
-import type { Reader, Store, Transaction } from '../core/store/database.js'
+import type { Reader, Transaction } from '../core/store/database.js'
 import {
   findProject,
   requireProject,
@@ -63,14 +63,9 @@ export interface UnlockRequest extends LockPlace {
 }
 
 /** Places and removes locks. Audited. */
-export type Locks = ReturnType<typeof createLocks>
-
-export function createLocks(needs: {
-  store: Store
-  clock: Clock
-  audit: { within(tx: Transaction, event: AuditEvent): void }
-}) {
-  const { store, clock, audit } = needs
+export function createLocks(needs: Pick<DeployNeeds, 'store' | 'clock' | 'audit' | 'auditWithin'>) {
+  const { store, clock } = needs
+  const auditWithin = auditsWithin(needs)
   const now = (): string => new Date(clock.now()).toISOString()
 
   return {
@@ -104,7 +99,7 @@ export function createLocks(needs: {
         const sentence =
           before === undefined ? `until ${expiresAt}: ${reason}` : `renewed until ${expiresAt}: ${reason}`
         const detail = writeChanges(sentence, renewed)
-        audit.within(tx, { action: actionOf(lock, 'lock'), actor, projectId, target: projectId, detail })
+        auditWithin(tx, { action: actionOf(lock, 'lock'), actor, projectId, target: projectId, detail })
         return { ...lock, projectName }
       }),
 
@@ -118,7 +113,7 @@ export function createLocks(needs: {
         const isOwn = lock.owner === actor.name
         if (!isOwn && !(mayTakeOver && takeOver !== null)) throw otherLockOwner({ ...lock, projectName }, mayTakeOver)
         deleteLock(tx, lock)
-        audit.within(tx, {
+        auditWithin(tx, {
           action: actionOf(lock, 'unlock'),
           actor,
           projectId,

@@ -50,7 +50,7 @@ export interface Outcome {
   cause: Cause
   /** Why it failed, or null if it succeeded. */
   errorMessage: string | null
-  /** What users asked of its run (live.ts). What has been recorded leaves the set. */
+  /** What users asked of its run (output/live.ts). What has been recorded leaves the set. */
   asked?: LiveRun['asked']
 }
 

@@ -15,7 +15,6 @@ import { Pieces } from '../deploy/pieces.js'
 import { type ArchiveCheck, createArchiveCheck } from '../deploy/archive-check.js'
 import { createDeployer, type Deployer } from '../deploy/deployer.js'
 import { refusePlaced } from '../deploy/wishes.js'
-import { createLocks } from '../deploy/locks.js'
 import { createListed } from '../deploy/record.js'
 import { createCollector, createRateLimit, maxOverviewDays } from '../operate/telemetry.js'
 import { createTargets as createNotificationTargets } from '../operate/notify/targets.js'
@@ -393,7 +392,7 @@ function projectServices({ store, clock, ids }: World, { audit }: Front, { work 
   } satisfies Partial<ApiServices>
 }
 
-function deploymentServices({ store, home, clock, publicUrl }: World, { audit, settings }: Front, { work }: Made) {
+function deploymentServices({ store, home, publicUrl }: World, { settings }: Front, { work }: Made) {
   const { quota, deployer, deployments, pieces, projects } = work
   const live = {
     liveDeployment: (projectId: string) => (isPlaced(store, projectId) ? undefined : liveDeployment(store, projectId)),
@@ -425,7 +424,6 @@ function deploymentServices({ store, home, clock, publicUrl }: World, { audit, s
       return sources.some(({ scripts }) => scripts.length > 0)
     },
     hasUnwritten: () => deployer.kept().length > 0,
-    locks: createLocks({ store, clock, audit }),
     readMarks: scope => ({
       waiting: readWaiting(store, scope),
       failedInBackground: brokenInBackground(store, scope),

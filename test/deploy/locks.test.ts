@@ -35,7 +35,7 @@ async function locksStage(t: Parameters<typeof deployStage>[0]) {
   const stage = await deployStage(t)
   const audits: AuditEvent[] = []
   const clock = setClock(Date.now())
-  const audit = { within: (_: unknown, event: AuditEvent) => void audits.push(event) }
+  const audit = (event: AuditEvent): void => void audits.push(event)
   const project = await stage.addProject()
   const place = { projectId: project.id, kind: 'lock' } as const
   return { stage, locks: createLocks({ ...stage, clock, audit }), clock, audits, project, place }
