@@ -200,8 +200,7 @@ async function readJson(answer: IncomingMessage, maxBytes: number): Promise<unkn
 }
 
 function unreachable(address: string, cause: unknown): Refusal {
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${why}`, { cause })
+  return new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${reasonOf(cause)}`, { cause })
 }
 
 /*
@@ -380,8 +379,7 @@ async function ask(
       .send({ method: 'POST', path: '/api/agent/enroll', headers, body, limitMs, signal })
       .catch((error: unknown) => {
         signal.throwIfAborted()
-        const why = error instanceof Error ? error.message : String(error)
-        throw new Refusal('unavailable', 'hub_unreachable', `Cannot reach the hub ${address}: ${why}`, { cause: error })
+        throw unreachable(address, error)
       })
     if (answer.statusCode !== 200) throw await refusalOf(answer)
     let text = ''

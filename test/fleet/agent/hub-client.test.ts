@@ -181,7 +181,10 @@ t.test('a machine becomes a node at the first hub that answers', async t => {
   const other = await startFakeHub(t)
   const foreign = `${hub.token().slice(0, -43)}${other.token().slice(-43)}`
   await t.rejects(enrol({ token: foreign, hubs: [hub.url], ...about }), { code: 'wrong_hub' })
-  await t.rejects(enrol({ token: other.token(), hubs: ['http://127.0.0.1:1'], ...about }), { code: 'hub_unreachable' })
+  await t.rejects(enrol({ token: other.token(), hubs: ['http://127.0.0.1:1'], ...about }), {
+    code: 'hub_unreachable',
+    message: 'Cannot reach the hub http://127.0.0.1:1: connection refused'
+  })
   hub.intercept = (_, response) => Boolean(response.writeHead(200).end('<html>'))
   await t.rejects(enrol({ token: hub.token(), hubs: [hub.url], ...about }), { code: 'bad_answer' })
 })
