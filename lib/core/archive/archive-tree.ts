@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
-import { compareTreePaths, packedMode, type TreeEntry, treeOrder } from '../../base/shared/tree-text.js'
+import { packedMode, treeOrder } from '../../base/shared/tree-text.js'
 import { createEntryReader, type EntryReader } from './entry-data.js'
 import { openKept } from './pack-set.js'
 import type { Archive, ArchiveEntry, ArchiveLimits } from './read.js'
@@ -46,18 +46,18 @@ export async function treeOfArchive(path: string, limits: ArchiveLimits, signal:
 
 /** How to read the entries of an archive. */
 interface ReadingEntries {
-  /** Digests of entries that need not be read, if they are of that size; sorted. */
-  known?: AsyncIterable<Pick<TreeEntry, 'path' | 'size' | 'sha256'>>
+  /** Gives the sorted entries the digests that need not be read. */
+  digest?: (entries: readonly TimedEntry[]) => Promise<void>
   signal?: AbortSignal | undefined
 }
 
 /**
  * Returns the files and links of an archive with their digests, sorted (`compareTreePaths`). Refuses what the reading of
- * its entries refuses. Throws the reason of an aborted signal, and what `known` throws.
+ * its entries refuses. Throws the reason of an aborted signal, and what `digest` throws.
  */
 export async function entriesOfArchive(
   archive: Pick<Archive, 'entries' | 'file' | 'fileSize'>,
-  { known = nothing(), signal }: ReadingEntries = {}
+  { digest, signal }: ReadingEntries = {}
 ): Promise<TimedEntry[]> {
   const packed = archive.entries.filter(({ kind }) => kind !== 'directory')
   const entries = packed.map((entry): TimedEntry => {
@@ -65,7 +65,7 @@ export async function entriesOfArchive(
     return { path, mode: packedMode(entry), size, sha256: '', mtimeMs: mtimeMs ?? 0 }
   })
   const sorted = [...entries].sort(orderOf(entries))
-  await takeDigests(sorted, known)
+  await digest?.(sorted)
   const reader = createEntryReader(archive)
   let sinceTurn = 0
   for (const [at, entry] of packed.entries()) {
@@ -81,21 +81,9 @@ export async function entriesOfArchive(
   return sorted
 }
 
-async function* nothing(): AsyncGenerator<never> {}
-
 function orderOf(entries: readonly TimedEntry[]): (a: TimedEntry, b: TimedEntry) => number {
   const order = treeOrder(entries.map(({ path }) => path))
   return (a, b) => order(a.path, b.path)
-}
-
-/** Gives the entries, which are sorted, the digests that are known. */
-async function takeDigests(entries: readonly TimedEntry[], known: Required<ReadingEntries>['known']): Promise<void> {
-  let at = 0
-  for await (const { path, size, sha256 } of known) {
-    while (at < entries.length && compareTreePaths((entries[at] as TimedEntry).path, path) < 0) at++
-    const entry = entries[at]
-    if (entry?.path === path && entry.size === size) entry.sha256 = sha256
-  }
 }
 
 async function hashOf(entry: ArchiveEntry, reader: EntryReader): Promise<string> {

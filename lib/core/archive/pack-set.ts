@@ -201,11 +201,11 @@ function kindOf(mode: number): ArchiveEntry['kind'] {
 const entriesInTurn = 1_000
 
 /** The part of an index that says what the entries are. */
-type Entries = Pick<PackIndex, 'runs' | 'paths' | 'modes' | 'times'>
+export type PackEntries = Pick<PackIndex, 'runs' | 'paths' | 'modes' | 'times'>
 
 /** Presents entries of packs as one zip. Closing it closes the packs. */
 function createPackSet(
-  index: Entries,
+  index: PackEntries,
   packs: readonly Pack[],
   { limits = anyArchive, name }: { limits?: ArchiveLimits; name: string }
 ) {
@@ -258,59 +258,8 @@ function createPackSet(
   }
 }
 
-/**
- * Returns the length of the zip that an index stands for, its SHA-256, and that of its directory. Nothing is kept of its
- * entries.
- */
-export async function digestPackSet(
-  index: Entries,
-  packs: readonly Pack[]
-): Promise<{ bytes: number; sha256: string; directorySha256: string }> {
-  const [whole, directory] = [createHash('sha256'), createHash('sha256')]
-  let bytes = 0
-  for (const piece of contentPieces(index, packs)) {
-    whole.update(piece)
-    bytes += piece.length
-    await nextTurn()
-  }
-  for (const piece of directoryPieces(entriesOnly(placedEntries(index, packs, '')))) {
-    for (const hash of [whole, directory]) hash.update(piece)
-    bytes += piece.length
-    await nextTurn()
-  }
-  return { bytes, sha256: whole.digest('hex'), directorySha256: directory.digest('hex') }
-}
-
-function* entriesOnly(placed: Iterable<PlacedEntry>): Generator<ArchiveEntry> {
-  for (const { entry } of placed) yield entry
-}
-
-/** Yields the local headers and the packed bytes of entries of packs. A piece is valid until the next one. */
-function* contentPieces(index: Entries, packs: readonly Pack[]): Generator<Uint8Array> {
-  const readers = packs.map(createPackReader)
-  const block = Buffer.allocUnsafeSlow(wholePieceBytes)
-  let filled = 0
-  for (const { entry, pack, ordinal } of placedEntries(index, packs, '')) {
-    const header = localHeader(recordOf(entry))
-    const packed = (packs[pack] as Pack).entryOf(ordinal) as ArchiveEntry
-    const length = header.length + entry.compressedSize
-    for (let done = 0; done < length; ) {
-      if (filled === block.length) {
-        yield block
-        filled = 0
-      }
-      const into = block.subarray(filled, filled + (done < header.length ? header.length : length) - done)
-      if (done < header.length) into.set(header.subarray(done, done + into.length))
-      else (readers[pack] as PackReader).read(packed, done - header.length, into)
-      filled += into.length
-      done += into.length
-    }
-  }
-  yield block.subarray(0, filled)
-}
-
 /** Yields the directory of entries, and its end. */
-function* directoryPieces(entries: Iterable<ArchiveEntry>): Generator<Uint8Array> {
+export function* directoryPieces(entries: Iterable<ArchiveEntry>): Generator<Uint8Array> {
   let [count, offset, bytes] = [0, 0, 0]
   let records: ZipRecord[] = []
   const takeRecords = (): Uint8Array => {
@@ -330,7 +279,7 @@ function* directoryPieces(entries: Iterable<ArchiveEntry>): Generator<Uint8Array
 }
 
 /** An entry of an index, as it is in the zip. */
-interface PlacedEntry {
+export interface PlacedEntry {
   entry: ArchiveEntry
   /** Where its contents are. */
   pack: number
@@ -340,7 +289,7 @@ interface PlacedEntry {
 }
 
 /** Yields the entries that an index names. Refuses what it cannot mean. */
-function* placedEntries(index: Entries, packs: readonly Pack[], name: string): Generator<PlacedEntry> {
+export function* placedEntries(index: PackEntries, packs: readonly Pack[], name: string): Generator<PlacedEntry> {
   const { runs } = index
   const paths = new Map(index.paths)
   const modes = new Map(index.modes)
@@ -381,7 +330,7 @@ function* placedEntries(index: Entries, packs: readonly Pack[], name: string): G
   }
 }
 
-function timesOf({ times }: Entries): Map<number, number> {
+function timesOf({ times }: PackEntries): Map<number, number> {
   const found = new Map<number, number>()
   let [position, seconds] = [0, 0]
   for (let at = 0; at < times.length; at += 2) {
@@ -392,7 +341,7 @@ function timesOf({ times }: Entries): Map<number, number> {
   return found
 }
 
-function recordOf(entry: ArchiveEntry): ZipRecord {
+export function recordOf(entry: ArchiveEntry): ZipRecord {
   const { path, kind, mtimeMs, size, headerOffset } = entry
   const name = Buffer.from(kind === 'directory' ? `${path}/` : path)
   // The mode of an entry without permissions is the type alone.
@@ -411,10 +360,10 @@ const typeOf = { directory: directoryType, file: fileType, symlink: linkType }
 /** Number of bytes of a pack that are read at once. measured: bench/second-push */
 const blockBytes = 256 * 1024
 
-type PackReader = ReturnType<typeof createPackReader>
+export type PackReader = ReturnType<typeof createPackReader>
 
 /** Reads packed bytes of a pack. Neighbouring entries come from one read. */
-function createPackReader({ file, name }: Pack) {
+export function createPackReader({ file, name }: Pack) {
   let block: Buffer | null = null
   let start = 0
   let length = 0
@@ -545,7 +494,7 @@ export async function* piecesOf(file: ReadableFile): AsyncGenerator<Buffer> {
   }
 }
 
-const wholePieceBytes = 1024 * 1024
+export const wholePieceBytes = 1024 * 1024
 
 /** Writes the whole zip of a kept archive to a new file. Throws like `openKept`. */
 export async function writeWhole(archivePath: string, to: string): Promise<void> {

@@ -13,23 +13,16 @@ import { hasCode, nullIfMissing, Refusal } from '../../base/errors.js'
 import { countOf } from '../../base/text.js'
 import { formatBytes } from '../../base/shared/api.js'
 import { writeDelta } from '../../base/shared/tree-delta.js'
-import { packedMode } from '../../base/shared/tree-text.js'
+import { compareTreePaths, packedMode } from '../../base/shared/tree-text.js'
 import { endOf } from '../../base/shared/zip-records.js'
-import { createTreeDigest, type ManifestFile } from '../../model/manifest.js'
+import { createTreeDigest } from '../../model/manifest.js'
 import { type Composed, composeArchive, type ComposedEntry } from '../archive/compose.js'
 import { entriesOfArchive } from '../archive/archive-tree.js'
 import { createEntryReader } from '../archive/entry-data.js'
 import { archiveTooLarge, quoteName, refuse } from '../archive/names.js'
 import { readIndex, endsLikePack, type PackIndex, writeIndex } from '../archive/pack-index.js'
-import {
-  anyArchive,
-  findKept,
-  openKept,
-  besideArchive,
-  digestPackSet,
-  openPack,
-  secondsOf
-} from '../archive/pack-set.js'
+import { anyArchive, findKept, openKept, besideArchive, openPack, secondsOf } from '../archive/pack-set.js'
+import { digestPackSet } from '../archive/pack-digest.js'
 import { invalidPatch, maxPatchBytes } from '../archive/patch.js'
 import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from '../archive/read.js'
 import type { TimedEntry } from '../archive/tree.js'
@@ -173,15 +166,23 @@ function baseGone(why: string, cause?: unknown): Refusal {
 
 /** Returns the entries of a base with the digests of its manifest. Contents that are not in it are read. */
 async function treeOfBase(archive: Archive, { manifest, treeSha256 }: Base): Promise<TimedEntry[]> {
-  const found = await readingBase(() => entriesOfArchive(archive, { known: filesOf(manifest) }))
+  const found = await readingBase(() =>
+    entriesOfArchive(archive, { digest: entries => takeDigests(entries, manifest) })
+  )
   if (treeSha256 === undefined || digestOf(found) === treeSha256) return found
   return readingBase(() => entriesOfArchive(archive))
 }
 
-/** Yields the files of a manifest. What a torn or missing one does not say is read. */
-async function* filesOf(manifest: string): AsyncGenerator<ManifestFile> {
+/** Gives the entries, which are sorted, the digests of a manifest. What a torn or missing one does not say is read. */
+async function takeDigests(entries: readonly TimedEntry[], manifest: string): Promise<void> {
+  if (!existsSync(manifest)) return
+  let at = 0
   try {
-    if (existsSync(manifest)) yield* readManifest(manifest)
+    for await (const { path, size, sha256 } of readManifest(manifest)) {
+      while (at < entries.length && compareTreePaths((entries[at] as TimedEntry).path, path) < 0) at++
+      const entry = entries[at]
+      if (entry?.path === path && entry.size === size) entry.sha256 = sha256
+    }
   } catch (error) {
     if (!isDamage(error)) throw error
   }
