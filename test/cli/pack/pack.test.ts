@@ -8,11 +8,10 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { readName } from '../../../lib/core/archive/names.js'
 import type { Refusal } from '../../../lib/base/errors.js'
-import type { Context } from '../../../lib/cli/command.js'
 import { pack, type PackOptions, packProject, removeOldPacks } from '../../../lib/cli/pack/pack.js'
 import { Interrupted } from '../../../lib/cli/terminal/prompt.js'
-import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import { smallDisk } from '../../support/small-disk.js'
+import { packingStage } from '../../support/packing.js'
 
 const run = promisify(execFile)
 const noUnzip = await run('unzip', ['-v']).then(
@@ -362,29 +361,8 @@ t.test('archives of killed commands are removed after a day; newer ones and thos
   t.same(readdirSync(temporary).sort(), ['other-old', 'svc-pack-file', 'svc-pack-new'])
 })
 
-function stage(t: Test, ignore: string[] = []) {
-  const cwd = t.testdir({ dist: { 'index.html': 'page', 'notes.md': 'notes', 'app.js': 'said' } })
-  const said: string[] = []
-  const bar = {
-    update: () => {},
-    end: (line: string) => void said.push(`end: ${line}`),
-    clear: () => void said.push('clear')
-  }
-  const output = {
-    progress: (what: string) => (said.push(what), bar),
-    warn: (line: string) => void said.push(`warn: ${line}`),
-    note: (line: string) => void said.push(`note: ${line}`)
-  }
-  const of = <T>(value: T) => ({ value })
-  const config = {
-    outputDir: of('dist'),
-    files: of([]),
-    ignoreBuiltin: of(false),
-    projectIgnore: of([]),
-    cliIgnore: of(ignore)
-  } as unknown as EffectiveConfig
-  return { context: { cwd, output } as unknown as Context, config, cwd, said }
-}
+const stage = (t: Test, ignore: string[] = []) =>
+  packingStage(t, { 'index.html': 'page', 'notes.md': 'notes', 'app.js': 'said' }, { cliIgnore: { value: ignore } })
 
 const signal = new AbortController().signal
 

@@ -7,16 +7,15 @@ import { gunzipSync } from 'node:zlib'
 import { readTree } from '../../../lib/core/archive/tree-wire.js'
 import { type SourceTree, treeOf } from '../../../lib/core/archive/tree.js'
 import { type Call, type Client, createClient } from '../../../lib/cli/client/client.js'
-import type { Context } from '../../../lib/cli/command.js'
 import { loadPlan, planProject, readTreeOfProject, requestPlan, savePlan } from '../../../lib/cli/pack/push-plan.js'
 import { findFiles, readFound } from '../../../lib/cli/pack/pack.js'
 import { emptyIndex } from '../../../lib/cli/pack/push-index.js'
-import type { EffectiveConfig } from '../../../lib/base/config/precedence.js'
 import type { Project } from '../../../lib/model/project.js'
 import { aPlan } from '../../support/a-plan.js'
 import { startServe } from '../../support/serve-process.js'
 import { svc } from '../../support/svc.js'
 import { urlOf } from '../../support/on-loopback.js'
+import { packingStage } from '../../support/packing.js'
 
 const cwd = t.testdir()
 const started = startServe(t, cwd)
@@ -118,28 +117,8 @@ t.test('refuses what is no plan', async t => {
 })
 
 function stagePlanning(t: Test, preDeploy: { value: string } | null = null) {
-  const cwd = t.testdir({ dist: { 'index.html': 'page', 'notes.md': 'notes', '.env': 'secret' } })
-  const said: string[] = []
-  const bar = {
-    update: () => {},
-    end: (line: string) => void said.push(`end: ${line}`),
-    clear: () => void said.push('clear')
-  }
-  const output = {
-    progress: (what: string) => (said.push(what), bar),
-    warn: (line: string) => void said.push(`warn: ${line}`)
-  }
-  const of = <T>(value: T) => ({ value })
-  const config = {
-    outputDir: of('dist'),
-    files: of([]),
-    ignoreBuiltin: of(false),
-    projectIgnore: of([]),
-    cliIgnore: of(['*.md']),
-    preDeploy,
-    postDeploy: null
-  } as unknown as EffectiveConfig
-  return { context: { cwd, output } as unknown as Context, config, cwd, said }
+  const files = { 'index.html': 'page', 'notes.md': 'notes', '.env': 'secret' }
+  return packingStage(t, files, { cliIgnore: { value: ['*.md'] }, preDeploy, postDeploy: null })
 }
 
 const { signal } = new AbortController()
