@@ -24,12 +24,13 @@ import { bare } from '../support/bare.js'
 import { newerDatabase, olderDatabase, olderVersion } from '../support/older-database.js'
 import { startServeProcess } from '../support/serve-process.js'
 import { smallDisk } from '../support/small-disk.js'
-import { bareEnvironment, svcPath } from '../support/svc.js'
+import { bareEnvironment, programHere, svcPath } from '../support/svc.js'
+import { isThorough } from '../support/thorough.js'
 import { until } from '../support/until.js'
 import { listen } from '../support/on-loopback.js'
 
 /**
- * A real `svc serve` under bad conditions must print a sentence with the cause and the next step, exit with 1, and
+ * `svc serve` under bad conditions must print a sentence with the cause and the next step, exit with 1, and
  * leave every file of the data directory as it was, including its time.
  */
 const isRoot = process.getuid?.() === 0
@@ -40,7 +41,10 @@ interface Ended {
   stderr: string
 }
 
-/** Starts a server, as another user if one is given. A server that starts unexpectedly is stopped again. */
+/**
+ * Starts a server, as another user if one is given. A server that starts unexpectedly is stopped again. With THOROUGH=1
+ * each is a process.
+ */
 async function serve(
   cwd: string,
   home: string,
@@ -48,14 +52,23 @@ async function serve(
 ): Promise<Ended> {
   const identity = uid === undefined ? {} : { uid, gid: uid }
   const env = bareEnvironment(cwd, { SVC_HOME: home })
-  const child = spawn(...bare(process.execPath, [svcPath, 'serve', ...words]), { cwd, env, stdio: 'pipe', ...identity })
   let stderr = ''
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  let stop = (): unknown => undefined
+  const hear = (name: 'stdout' | 'stderr', text: string): void => {
+    if (name === 'stderr') stderr += text
     // A signal may cut the first start while it writes its key, and the next one says what was left.
-    const isReady = async (): Promise<boolean> => existsSync(join(home, 'keys/server.pub'))
-    if (text.includes('svc listens')) void until(isReady).finally(() => child.kill('SIGTERM'))
-  })
+    else if (text.includes('svc listens'))
+      void until(() => existsSync(join(home, 'keys/server.pub'))).finally(() => stop())
+  }
+  if (uid === undefined && !isThorough) {
+    const { run, signal } = programHere({ cwd, env, hear })
+    stop = () => signal('SIGTERM')
+    return { code: await run(['serve', ...words]), stderr }
+  }
+  const child = spawn(...bare(process.execPath, [svcPath, 'serve', ...words]), { cwd, env, stdio: 'pipe', ...identity })
+  stop = () => child.kill('SIGTERM')
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => hear(name, text))
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, stderr }
 }
