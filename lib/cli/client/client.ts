@@ -413,6 +413,10 @@ const noTls: Sentence = ({ host, address }) =>
 const noHttp: Sentence = ({ address }) =>
   `${address} does not speak HTTP. If that port expects TLS, use an address with https://`
 
+const asItIs: Sentence = (_, reason) => reason
+/** What OpenSSL and Node call an error of TLS, beside those that have their own sentence. */
+const tlsCode = /^(CERT|CRL|ERR_SSL|ERR_TLS|UNABLE_TO)_|^(HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)$/
+
 /** Maps the error codes of Node to explanations. */
 const sentences: Record<string, Sentence> = {
   ECONNREFUSED: refused,
@@ -424,7 +428,7 @@ const sentences: Record<string, Sentence> = {
   ETIMEDOUT: tooLong,
   ECONNRESET: closed,
   EPIPE: closed,
-  CERT_HAS_EXPIRED: ({ host }) => `the certificate of "${host}" has expired`,
+  CERT_HAS_EXPIRED: ({ host }) => `the certificate of "${host}" has expired, or a clock is wrong`,
   DEPTH_ZERO_SELF_SIGNED_CERT: unknownIssuer,
   SELF_SIGNED_CERT_IN_CHAIN: unknownIssuer,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
@@ -443,7 +447,7 @@ const sentences: Record<string, Sentence> = {
 export function explainNetworkError(error: unknown, attempt: Attempt): unknown {
   if (error instanceof Refusal || !(error instanceof Error)) return error
   const code = String((error as NodeJS.ErrnoException).code ?? '')
-  const sentence = sentences[code] ?? (code.startsWith('HPE_') ? noHttp : undefined)
+  const sentence = sentences[code] ?? (code.startsWith('HPE_') ? noHttp : tlsCode.test(code) ? asItIs : undefined)
   if (sentence === undefined) return error
   return new Refusal('unavailable', 'unreachable', `Cannot reach the server: ${sentence(attempt, reasonOf(error))}`, {
     cause: error

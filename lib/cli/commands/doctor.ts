@@ -1,4 +1,4 @@
-import { Refusal } from '../../base/errors.js'
+import { isTlsRefusal, Refusal } from '../../base/errors.js'
 import { countOf, parseUrl, oneLine } from '../../base/text.js'
 import { locateHome, type Home, readConfig } from '../../base/config/home.js'
 import { maySend } from '../../base/config/client-config.js'
@@ -293,6 +293,7 @@ async function diagnoseServer(client: Client, token: { from: string } | null, wh
 function serverAdvice(refusal: Refusal, address: string): string {
   if (refusal.code === 'not_svc' || refusal.code === 'http_404')
     return 'Correct the address. It must include the path prefix of the server (serve --base)'
+  if (isTlsRefusal(refusal.cause)) return 'Correct the address, the certificate, or what this machine trusts'
   return `Start the server with "svc serve", check that this machine can open ${address}, or correct the address with --server`
 }
 

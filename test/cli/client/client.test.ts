@@ -428,6 +428,9 @@ const cases: Array<[code: string, sentence: RegExp]> = [
   ['CERT_HAS_EXPIRED', /has expired/],
   ['SELF_SIGNED_CERT_IN_CHAIN', /NODE_EXTRA_CA_CERTS/],
   ['ERR_TLS_CERT_ALTNAME_INVALID', /not valid for "deploy\.test"/],
+  ['CERT_NOT_YET_VALID', /server: its certificate is not valid yet, or a clock is wrong$/],
+  ['CERT_REVOKED', /server: low-level$/],
+  ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', /server: low-level$/],
   ['EPROTO', /does not speak TLS on that port\. For plain HTTP, use "http:\/\/deploy\.test\/a"/],
   ['HPE_INVALID_CONSTANT', /does not speak HTTP/]
 ]
