@@ -70,7 +70,7 @@ export function createOutput(host: Pick<Host, 'stdout' | 'stderr' | 'env'>): Out
       const isTaken = stdout.write(
         stdout.isTTY ? cleaner.push(typeof bytes === 'string' ? bytes : decoder.decode(bytes, { stream: true })) : bytes
       )
-      // An error ends the wait, too: entry.ts decides what it means.
+      // An error ends the wait, too: cli/entry.ts decides what it means.
       if (!isTaken) await once(stdout, 'drain').catch(() => {})
     },
     json,
