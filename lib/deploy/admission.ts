@@ -1,6 +1,6 @@
 import { elapsedOf, instantOf } from '../base/clock.js'
 import { linkOrCopy } from '../base/files.js'
-import { treeOfArchive } from '../core/archive/archive-tree.js'
+import { treeOfKept } from '../core/archive/pack-set.js'
 import { composeArchive } from '../core/archive/compose.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
 import { extractionLimits } from '../core/install/unpack/extract.js'
@@ -202,7 +202,7 @@ export class Admission {
   async #treeOf(id: string, stated: string | null): Promise<string> {
     const { files, settings } = this.#needs
     const limits = extractionLimits(settings)
-    const { treeSha256 } = await treeOfArchive(files.archive(id), limits, AbortSignal.timeout(maxCopyMs))
+    const { treeSha256 } = await treeOfKept(files.archive(id), limits, AbortSignal.timeout(maxCopyMs))
     if (stated !== null && stated !== treeSha256) throw treeDiffers()
     return treeSha256
   }

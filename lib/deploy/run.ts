@@ -11,7 +11,7 @@ import { isPlaced } from '../core/store/tables/fleet.js'
 import { rolloutOfDeployment } from '../core/store/tables/rollouts.js'
 import { findDeployment, liveDeployment } from '../core/store/tables/deployments.js'
 import { findBrokenProject, findProject, requireProject } from '../core/store/tables/projects.js'
-import { treeOfArchive } from '../core/archive/archive-tree.js'
+import { treeOfKept } from '../core/archive/pack-set.js'
 import { treeDiffers } from '../core/install/manifest-writer.js'
 import { countOf } from '../base/text.js'
 import type { Actor } from '../model/audit.js'
@@ -130,7 +130,7 @@ export class Runner {
   /** Refuses an archive that is not the one that was approved. */
   async #refuseOtherFiles({ row, live }: Planned): Promise<void> {
     const { files, settings } = this.#needs
-    const { treeSha256 } = await treeOfArchive(files.archive(row.id), extractionLimits(settings), live.signal)
+    const { treeSha256 } = await treeOfKept(files.archive(row.id), extractionLimits(settings), live.signal)
     if (treeSha256 === row.treeSha256) return
     throw new StepFailure(`The archive is not the one that was approved: its files are those of tree ${treeSha256}`)
   }
@@ -480,7 +480,7 @@ async function releaseOf(
   { row, live, offered, env, rollout }: Planned,
   { project, signal }: { project: Project; signal: AbortSignal }
 ) {
-  const tree = await treeOfArchive(files.archive(row.id), extractionLimits(settings), signal)
+  const tree = await treeOfKept(files.archive(row.id), extractionLimits(settings), signal)
   if (row.treeSha256 !== null && row.treeSha256 !== tree.treeSha256) throw treeDiffers()
   row.treeSha256 = tree.treeSha256
   row.fileCount = tree.fileCount

@@ -17,7 +17,7 @@ import {
   type OpenExtractions
 } from '../core/install/unpack/extract.js'
 import { Refusal } from '../base/errors.js'
-import { treeOfArchive } from '../core/archive/archive-tree.js'
+import { treeOfKept } from '../core/archive/pack-set.js'
 import type { ArchiveLimits } from '../core/archive/read.js'
 import type { Executors } from '../core/install/unpack/executors.js'
 import type { Extracted } from '../core/install/unpack/extraction.js'
@@ -269,7 +269,7 @@ async function extractSigned(needs: TurnNeeds, { row }: Planned, options: Extrac
 async function verifyEarly(needs: TurnNeeds, { row, live }: Planned, project: Project): Promise<void> {
   if (row.statement === null || !needs.signatures.isRequired(project)) return
   const limits = extractionLimits(needs.settings)
-  const { treeSha256 } = await treeOfArchive(needs.files.archive(row.id), limits, live.signal)
+  const { treeSha256 } = await treeOfKept(needs.files.archive(row.id), limits, live.signal)
   if (treeSha256 !== row.treeSha256) throw await otherTree(needs, row)
   live.output.say('→ verified the archive before the pre-deploy script: it has the tree that was signed')
 }

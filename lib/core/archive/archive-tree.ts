@@ -7,8 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTreeDigest } from '../../model/manifest.js'
 import { packedMode, treeOrder } from '../../base/shared/tree-text.js'
 import { createEntryReader, type EntryReader } from './entry-data.js'
-import { openKept } from './pack-set.js'
-import type { Archive, ArchiveEntry, ArchiveLimits } from './read.js'
+import type { Archive, ArchiveEntry } from './read.js'
 import type { TimedEntry } from './tree.js'
 
 export interface ArchiveTree {
@@ -24,23 +23,15 @@ const bytesPerTurn = 2 * 1024 * 1024
 /** An entry costs as much as these bytes, even if it is empty. */
 const entryCost = 16 * 1024
 
-/**
- * Returns the tree of the archive at `path`. Refuses what `openKept` and the reading of its entries refuse. Throws the
- * reason of an aborted signal.
- */
-export async function treeOfArchive(path: string, limits: ArchiveLimits, signal: AbortSignal): Promise<ArchiveTree> {
-  const archive = await openKept(path, limits)
-  try {
-    const entries = await entriesOfArchive(archive, { signal })
-    const tree = createTreeDigest()
-    for (const entry of entries) tree.add(entry)
-    return {
-      treeSha256: tree.end(),
-      fileCount: entries.length,
-      bytes: entries.reduce((sum, { size }) => sum + size, 0)
-    }
-  } finally {
-    archive.close()
+/** Returns the tree of an archive. Refuses what the reading of its entries refuses. Throws the reason of an aborted signal. */
+export async function treeOfArchive(archive: Archive, signal: AbortSignal): Promise<ArchiveTree> {
+  const entries = await entriesOfArchive(archive, { signal })
+  const tree = createTreeDigest()
+  for (const entry of entries) tree.add(entry)
+  return {
+    treeSha256: tree.end(),
+    fileCount: entries.length,
+    bytes: entries.reduce((sum, { size }) => sum + size, 0)
   }
 }
 

@@ -27,6 +27,7 @@ import {
   signatures,
   type ZipRecord
 } from '../../base/shared/zip-records.js'
+import { type ArchiveTree, treeOfArchive } from './archive-tree.js'
 import { extractedTooLarge, refuse, tooManyEntries } from './names.js'
 import { damagedIndex, damagedPack, type PackIndex, readIndex, readNumbers } from './pack-index.js'
 import type { Archive, ArchiveEntry, ArchiveLimits, Pack } from './read.js'
@@ -66,6 +67,16 @@ export const anyArchive: ArchiveLimits = { maxEntries: Infinity, maxExtractedByt
  */
 export async function openKept(path: string, limits: ArchiveLimits): Promise<Archive> {
   return openKeptFiles(openFilesOf(path), limits)
+}
+
+/** Returns the tree of the archive at `path`. Refuses what `openKept` and `treeOfArchive` refuse. */
+export async function treeOfKept(path: string, limits: ArchiveLimits, signal: AbortSignal): Promise<ArchiveTree> {
+  const archive = await openKept(path, limits)
+  try {
+    return await treeOfArchive(archive, signal)
+  } finally {
+    archive.close()
+  }
 }
 
 /** Opens the files of the kept archive at `path`. Throws like `openKept`. */

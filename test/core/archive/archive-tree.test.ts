@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { entriesOfArchive, treeOfArchive } from '../../../lib/core/archive/archive-tree.js'
+import { entriesOfArchive } from '../../../lib/core/archive/archive-tree.js'
+import { treeOfKept } from '../../../lib/core/archive/pack-set.js'
 import { openArchive } from '../../../lib/core/archive/read.js'
 import { zipOf } from '../../support/zip.js'
 
@@ -12,7 +13,7 @@ const { signal } = new AbortController()
 t.test('computes the tree of an archive, in the order of trees', async t => {
   const path = join(t.testdir(), 'a.zip')
   writeFileSync(path, await zipOf({ 'b.txt': 'bb', 'a/c.txt': 'c' }))
-  const { treeSha256, fileCount, bytes } = await treeOfArchive(path, limits, signal)
+  const { treeSha256, fileCount, bytes } = await treeOfKept(path, limits, signal)
   const archive = await openArchive(path, limits)
   const mode = (0o100000 | (archive.entries[0]?.mode ?? 0o644)).toString(8)
   archive.close()
@@ -42,10 +43,10 @@ t.test('refuses damaged archives, and those that are too large', async t => {
   const path = join(t.testdir(), 'a.zip')
   const zip = await zipOf({ a: 'the contents' })
   writeFileSync(path, zip)
-  await t.rejects(treeOfArchive(path, { ...limits, maxExtractedBytes: 3 }, signal), { code: 'extracted_too_large' })
+  await t.rejects(treeOfKept(path, { ...limits, maxExtractedBytes: 3 }, signal), { code: 'extracted_too_large' })
   const at = zip.indexOf('the contents')
   if (at > 0) zip[at] = 0x58
   else zip[40] = (zip[40] as number) ^ 0xff
   writeFileSync(path, zip)
-  await t.rejects(treeOfArchive(path, limits, signal), { code: /crc_mismatch|damaged_entry|damaged_zip/ })
+  await t.rejects(treeOfKept(path, limits, signal), { code: /crc_mismatch|damaged_entry|damaged_zip/ })
 })

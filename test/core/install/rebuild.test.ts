@@ -1,12 +1,12 @@
 import t from 'tap'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { treeOfArchive } from '../../../lib/core/archive/archive-tree.js'
+import { treeOfKept } from '../../../lib/core/archive/pack-set.js'
 import { type Files, stageAssembly } from '../../support/assembly-stage.js'
 import { edited, leb, sumsOf } from '../../support/patched.js'
 import { createRandom } from '../../support/random.js'
 
 const unlimited = { maxEntries: Infinity, maxExtractedBytes: Infinity }
-const treeOf = async (path: string) => (await treeOfArchive(path, unlimited, new AbortController().signal)).treeSha256
+const treeOf = async (path: string) => (await treeOfKept(path, unlimited, new AbortController().signal)).treeSha256
 
 function bytesOf(seed: number, length: number): Buffer {
   const random = createRandom(seed)
