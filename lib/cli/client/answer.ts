@@ -181,6 +181,8 @@ export function readEvents(body: AsyncIterable<Buffer>): AsyncGenerator<ServerEv
 export interface FollowOptions {
   /** Called after a lost connection, before each new attempt. */
   onBroken?: (() => void) | undefined
+  /** Whether the first connection is not tried again: nothing was lost yet. A cluster without a leader is waited for. */
+  isFirst?: boolean
   signal?: AbortSignal | undefined
 }
 
@@ -198,12 +200,14 @@ const longestPauseMs = 5000
 export async function* followEvents<T>(
   open: (lastId: string) => Promise<Answer>,
   read: (event: ServerEvent) => T | null,
-  { onBroken, signal }: FollowOptions
+  { onBroken, isFirst = false, signal }: FollowOptions
 ): AsyncGenerator<T> {
   let lastId = ''
+  let isNew = isFirst
   for (let brokenInRow = 0; ; brokenInRow++) {
     try {
       const answer = await open(lastId)
+      isNew = false
       answer.setTimeout(eventSilenceMs, () => answer.destroy(streamBroken()))
       for await (const event of readEvents(answer)) {
         lastId = event.id || lastId
@@ -213,7 +217,7 @@ export async function* followEvents<T>(
       }
       throw streamBroken()
     } catch (error) {
-      if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow) throw error
+      if (!mayRepeat(error) || brokenInRow >= maxBrokenInRow || (isNew && !isElecting(error))) throw error
       onBroken?.()
       await pauseBefore(brokenInRow, signal)
     }

@@ -226,7 +226,7 @@ async function follow(client: Client, options: LogsOptions, { host, output }: Co
   const { deployId } = options
   return withInterrupts(host, async signal => {
     const onBroken = () => output.note('The connection was lost, reconnecting…')
-    for await (const event of followRun(client, deployId, { onBroken, signal })) {
+    for await (const event of followRun(client, deployId, { onBroken, isFirst: true, signal })) {
       if (options.json) await output.write(`${JSON.stringify(event)}\n`)
       else if (event.event === 'log') {
         await output.write(options.timestamps && event.at !== null ? `${event.at} ${event.text}\n` : `${event.text}\n`)

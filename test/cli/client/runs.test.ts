@@ -197,6 +197,19 @@ t.test('follow resumes a broken stream at its last position', async t => {
   t.equal(broken, 2)
 })
 
+t.test('a first connection that fails was not lost: its reason is told at once', async t => {
+  const failing = await clientOf(t, (_, response) => void response.writeHead(502).end())
+  const onBroken = () => t.fail('nothing was lost')
+  await t.rejects(all(followRun(failing, 'dep_1', { isFirst: true, onBroken })), { code: 'http_502' })
+  let asked = 0
+  const breaking = await clientOf(t, (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (asked++ === 0) response.write(log(7, 'one'), () => response.destroy())
+    else response.end(status)
+  })
+  t.equal((await all(followRun(breaking, 'dep_1', { isFirst: true }))).length, 2, 'a later one is tried again')
+})
+
 t.test('follow does not repeat a refused request', async t => {
   let asked = 0
   const client = await clientOf(t, (_, response) => {
