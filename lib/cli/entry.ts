@@ -19,7 +19,7 @@ export async function main(words: readonly string[], host: Host): Promise<number
   return end(await run(row, asked.slice(row.words), host))
 }
 
-/** Handles failed writes to the output, as `reader` says. Returns a function that gives the exit code: 1 if wanted output was lost. */
+/** Handles failed writes to the output, as `reader` says. Returns what a code becomes: 1 if wanted output was lost. */
 function watchOutput({ stdout, stderr, exit }: Host, { reader }: Pick<CommandRow, 'reader'>): (code: number) => number {
   let [isLost, hasEnded] = [false, reader !== undefined]
   stdout.on('error', async (error: NodeJS.ErrnoException) => {
